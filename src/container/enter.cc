@@ -2,6 +2,7 @@
 
 #include "base/environment.h"
 #include "base/id.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "container/attend.h"
 #include "container/fetch.h"
@@ -9,6 +10,8 @@
 #include "io/own_folders.h"
 #include "io/replace_file.h"
 #include "proc/find_in_path.h"
+#include "proc/process_tree.h"
+#include "proc/signals.h"
 #include "proc/spawn.h"
 #include "proc/tool_output.h"
 
@@ -95,18 +98,25 @@ std::vector<std::string> environment(const Plan& plan, const Chosen& chosen,
     return std::find(plan.named.begin(), plan.named.end(), name) != plan.named.end();
   };
   const bool by_lines = chosen.runtime->name == "enroot";
+  const std::string_view prefix = chosen.runtime->prefix;
   for (std::string& entry : proc::own_environment()) {
     const std::string name = entry.substr(0, entry.find('='));
     if (stays_outside(name) && !is_named(name)) continue;
     // enroot writes variables into a file, a line each, so that a second line would be another one.
     if (by_lines && entry.find('\n') != entry.npos) continue;
-    if (!chosen.runtime->prefix.empty() && is_named(name))
-      variables.push_back(std::string(chosen.runtime->prefix) + entry);
+    if (!prefix.empty() && name != "HOME" && is_named(name))
+      variables.push_back(std::string(prefix) + entry);
     variables.push_back(std::move(entry));
   }
   const auto add = [&variables](std::string_view name, std::string_view value) {
     variables.push_back(fmt::format("{}={}", name, value));
   };
+  if (!prefix.empty()) {
+    const std::string apptainer(prefix.substr(0, prefix.find("ENV_")));
+    // Without these, HOME is the account's, and what stands in $(...) in a value is run.
+    add(apptainer + "_HOME", env_text("HOME"));
+    if (!plan.named.empty()) add(apptainer + "_NO_EVAL", "1");
+  }
   add(kTetherVariable, fmt::format("{}/fifo", kTetherInside));
   add(kTetherFolderVariable, tether_folder);
   const mode_t mask = umask(0);  // there is no other way to ask
@@ -192,6 +202,9 @@ bool clean(const std::string& folder, const std::string& tether) {
 // Without a record, a failure of the runtime counts, but not its success.
 Result<int> code_of_job(int fifo, const Chosen& chosen, const proc::Exit& exit) {
   if (const auto code = recorded_code(fifo)) return *code;
+  if (exit.signal != 0)
+    log::error("{} was killed by {}, and the job with it", chosen.runtime->name,
+               proc::signal_name(exit.signal));
   if (!exit.ok()) return exit.shell_code();
   return fail(Errc::unavailable,
               fmt::format("{} ended with exit code 0, but the process in the container was killed "
@@ -283,6 +296,7 @@ Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
   spec.argv = chosen.runtime->start(request);
   spec.env = variables;
   spec.die_with_parent = false;  // podman must live to clean up
+  if (chosen.runtime->mounts_by_process) proc::become_subreaper();
   auto child = fifo ? proc::spawn(spec) : Result<proc::Child>(fail_sys("open " + tether, errno));
   if (!child) {
     (void)clean(folder, tether);
@@ -298,6 +312,8 @@ Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
     stopped_by = signal;
     child->signal_group(SIGKILL);
   });
+  // A killed runtime leaves the process that mounts, and the job. One that has ended, nothing.
+  if (chosen.runtime->mounts_by_process) (void)proc::sweep_descendants({}, kSweepLimit);
   if (clean(folder, tether)) return code_of_job(fifo.get(), chosen, exit);
   if (stopped_by != 0)
     return Failure(Error{Errc::canceled, "stopped before the container ran", {}, stopped_by});

@@ -54,6 +54,13 @@ std::string key_of(const Chosen& chosen, const Image& image) {
   return fmt::format("lockstep-{:016x}", fnv1a(text));
 }
 
+// podman and docker see the form by themselves.
+bool is_docker_archive(const Image& image) {
+  const auto listed = proc::tool_output({"tar", "-tf", image.place, "manifest.json"},
+                                        proc::own_environment(), kAsking);
+  return listed && listed->exit.ok();
+}
+
 // known: of the request. A file without a record of ours is the rest of an interrupted fetch.
 bool is_here(const Fetch& fetch, const std::string& known) {
   if (fetch.have.empty()) return !known.empty() && access(fetch.image.c_str(), F_OK) == 0;
@@ -215,11 +222,13 @@ Result<std::string> fetch_image(const Chosen& chosen, const Image& image) {
   request.known = first_line(record);
   Fetch fetch = chosen.runtime->fetch(request);
   if (is_here(fetch, request.known)) return fetch.image;
+  request.docker_archive =
+      image.kind == ImageKind::archive && !fetch.part.empty() && is_docker_archive(image);
   if (!fetch.import.empty()) {
     LOCKSTEP_TRY_ASSIGN(request.scratch, scratch_folder(chosen));
     request.scratch += scratch_name;
-    fetch = chosen.runtime->fetch(request);
   }
+  fetch = chosen.runtime->fetch(request);
   log::info("{} fetches the image {}", chosen.runtime->name, printable(image.text));
   const std::string output = record + ".out";
   // The record stands for a whole fetch. The scratch file may be left from a killed fetch, and

@@ -21,14 +21,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
 namespace lockstep::container {
 namespace {
-
-constexpr std::chrono::seconds kSweepLimit{10};
 
 std::string take_variable(std::string_view name) {
   std::string value = env_text(name);

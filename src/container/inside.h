@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,9 @@ inline constexpr unsigned char kEnded = 0;
 // Returns the exit code that the process inside has recorded. nullopt: that process was killed.
 // fifo: non-blocking. Never waits.
 std::optional<int> recorded_code(int fifo);
+
+// How long a process waits for the kernel to end what it has killed.
+inline constexpr std::chrono::seconds kSweepLimit{10};
 
 // Wipes the secrets of a job from the environment that /proc shows of this process: the process
 // inside that runs the job has its own copy, and takes the secrets out of that.

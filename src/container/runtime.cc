@@ -246,10 +246,15 @@ Words start_docker(const Request& request) {
 // ---- apptainer ----
 
 Fetch fetch_apptainer(const FetchRequest& request) {
-  if (request.image.kind != ImageKind::registry) return fetch_nothing(request);
+  const Image& image = request.image;
+  const bool is_archive = image.kind == ImageKind::archive;
+  if (!is_archive && image.kind != ImageKind::registry) return fetch_nothing(request);
   Fetch fetch{.image = request.file};
   fetch.part = request.file + ".part";
-  fetch.get = {request.program, "pull", "--force", fetch.part, request.image.text};
+  // `pull` would keep a second copy of an archive in the runtime's own cache.
+  fetch.get = {request.program, is_archive ? "build" : "pull", "--force", fetch.part, image.text};
+  if (is_archive)
+    fetch.get.back() = (request.docker_archive ? "docker-archive:" : "oci-archive:") + image.place;
   return fetch;
 }
 
@@ -324,7 +329,8 @@ Words start_enroot(const Request& request) {
 }
 
 constexpr std::array kFolders = {ImageKind::folder};
-constexpr std::array kApptainers = {ImageKind::sif, ImageKind::registry};
+constexpr std::array kApptainers = {ImageKind::sif, ImageKind::registry, ImageKind::archive,
+                                    ImageKind::folder};
 constexpr std::array kEnroots = {ImageKind::squashfs, ImageKind::registry};
 constexpr std::array kStored = {ImageKind::registry, ImageKind::archive, ImageKind::local_name};
 
@@ -332,9 +338,9 @@ constexpr std::array kRuntimes = {
     Runtime{"bubblewrap", "bwrap", kFolders, fetch_nothing, start_bubblewrap},
     Runtime{"enroot", "enroot", kEnroots, fetch_enroot, start_enroot, nullptr, "", storage_enroot},
     Runtime{"apptainer", "apptainer", kApptainers, fetch_apptainer, start_apptainer, nullptr,
-            "APPTAINERENV_"},
+            "APPTAINERENV_", nullptr, true},
     Runtime{"singularity", "singularity", kApptainers, fetch_apptainer, start_apptainer, nullptr,
-            "SINGULARITYENV_"},
+            "SINGULARITYENV_", nullptr, true},
     Runtime{"podman", "podman", kStored, fetch_podman, start_podman, ask_variables, "",
             storage_podman},
     Runtime{"docker", "docker", kStored, fetch_docker, start_docker, ask_variables, "",

@@ -78,10 +78,11 @@ struct Fetch {
 struct FetchRequest {
   std::string program;
   Image image;
-  std::string key;           // a name that no other image and no other node has
-  std::string file;          // a path for a file of the runtime's, in a folder of Lockstep's
-  std::string scratch = {};  // a path for a file of the fetch alone
-  std::string known;         // Request::image when the image was fetched last; empty: never
+  std::string key;              // a name that no other image and no other node has
+  std::string file;             // a path for a file of the runtime's, in a folder of Lockstep's
+  std::string scratch = {};     // a path for a file of the fetch alone
+  std::string known;            // Request::image when the image was fetched last; empty: never
+  bool docker_archive = false;  // the archive has the form of `docker save`, not OCI's
 };
 
 struct Runtime {
@@ -99,6 +100,8 @@ struct Runtime {
   // Returns the command that prints the folder of the runtime's storage. nullptr: the runtime
   // unpacks nothing.
   Words (*storage)(const std::string& program) = nullptr;
+  // Mounts by a process of its own (FUSE), which stays if the program is killed.
+  bool mounts_by_process = false;
 };
 
 // Returns all rows. For an image that several rows take, the first one found on a node is used.

@@ -201,11 +201,14 @@ TEST(Runtime, IsChosenByImageAndPath) {
   const auto all = choose_runtime(digest, [](std::string_view name) { return std::string(name); });
   EXPECT_EQ(all->runtime->name, "apptainer") << "enroot takes what is before '@' for a user";
   EXPECT_EQ(programs_for(digest).front(), "apptainer");
+  EXPECT_EQ(choose(ImageKind::archive, {"apptainer", "podman"})->runtime->name, "apptainer");
+  EXPECT_EQ(choose(ImageKind::folder, {"singularity"})->runtime->name, "singularity");
   const auto none = choose(ImageKind::archive, {"bwrap", "enroot"});
   ASSERT_FALSE(none);
   EXPECT_EQ(code_of(none), Errc::not_found);
   EXPECT_EQ(none.error().message,
-            "--container X is an archive and needs podman or docker, and PATH has none");
+            "--container X is an archive and needs apptainer or singularity or podman or docker, "
+            "and PATH has none");
 }
 
 TEST(Runtime, FetchesOnce) {
@@ -223,6 +226,12 @@ TEST(Runtime, FetchesOnce) {
   fetch = row("podman").fetch(asked);
   EXPECT_EQ(fetch.have, (Words{"/bin/it", "image", "exists", "sha256:1"}));
   EXPECT_EQ(fetch.image, "sha256:1");
+  fetch = row("apptainer").fetch(asked);
+  EXPECT_EQ(fetch.get, (Words{"/bin/it", "build", "--force", "/cache/lockstep-1.sif.part",
+                              "oci-archive:/w/a.tar"}));
+  EXPECT_EQ(fetch.image, "/cache/lockstep-1.sif");
+  asked.docker_archive = true;
+  EXPECT_EQ(row("apptainer").fetch(asked).get.back(), "docker-archive:/w/a.tar");
 
   asked.image = {.kind = ImageKind::registry, .text = "docker://a/b", .place = "a/b"};
   EXPECT_EQ(row("podman").fetch(asked).get, (Words{"/bin/it", "pull", "a/b"}));
@@ -256,6 +265,9 @@ TEST(Runtime, FetchesOnce) {
   asked.image = {.kind = ImageKind::sif, .text = "a.sif", .place = "/w/a.sif"};
   EXPECT_TRUE(row("apptainer").fetch(asked).get.empty());
   EXPECT_EQ(row("apptainer").fetch(asked).image, "/w/a.sif");
+  asked.image = {.kind = ImageKind::folder, .text = "root", .place = "/w/root"};
+  EXPECT_TRUE(row("apptainer").fetch(asked).get.empty());
+  EXPECT_EQ(row("apptainer").fetch(asked).image, "/w/root");
 }
 
 TEST(Runtime, TellsWhenAFileCannotFit) {

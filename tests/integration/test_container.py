@@ -11,7 +11,7 @@ import tempfile
 import pytest
 
 import container_image
-from harness import BINARY, PEERS, SUPPORT, alive, free_port, one_line, read, skip, until
+from harness import BINARY, PEERS, SUPPORT, alive, children, free_port, one_line, read, skip, until
 from ssh_hosts import SshWorld
 
 SHELL = ("--no-python", "sh", "-c")
@@ -77,8 +77,10 @@ class World:
         self.containers = containers
 
 
-# By hand (CONTRIBUTING.md): the folder of a real enroot, which no package has, and the socket of a real dockerd.
+# By hand (CONTRIBUTING.md): the folder of a real enroot, which no package has, a real apptainer, which Debian 12 lacks,
+# and the socket of a real dockerd.
 ENROOT = os.environ.get("LOCKSTEP_ENROOT")
+APPTAINER = os.environ.get("LOCKSTEP_APPTAINER")
 DOCKERD = os.environ.get("LOCKSTEP_DOCKERD")
 
 
@@ -105,7 +107,27 @@ def docker(folder_image, tmp_path_factory):
     return World("localhost/mine", env, containers)
 
 
-@pytest.fixture(params=["bubblewrap", "podman", *(["enroot"] if ENROOT else []), *(["docker"] if DOCKERD else [])])
+@pytest.fixture(scope="module")
+def apptainer(folder_image, tmp_path_factory):
+    """The folder, the same as a .sif file, and PATH without bubblewrap, which would be chosen for the folder."""
+    folder = tmp_path_factory.mktemp("apptainer")
+    for program in (APPTAINER, "/bin/sh"):
+        (folder / pathlib.Path(program).name).symlink_to(program)
+    file = folder / "mine.sif"
+    subprocess.run([APPTAINER, "build", file, folder_image], check=True, capture_output=True)
+    env = {"PATH": str(folder), "APPTAINER_WRITABLE_TMPFS": "1"}
+
+    def mounts():  # these processes have an environment of their own
+        return subprocess.run(["pgrep", "-u", str(os.getuid()), "squashfuse|fuse-overlayfs"], check=False,
+                              capture_output=True).stdout.split()
+    return {"sif": World(file, env, mounts), "folder": World(folder_image, env, mounts)}
+
+
+REAL = [*(["enroot"] if ENROOT else []), *(["apptainer-sif", "apptainer-folder"] if APPTAINER else []),
+        *(["docker"] if DOCKERD else [])]
+
+
+@pytest.fixture(params=["bubblewrap", "podman", *REAL])
 def world(request, folder_image):
     """The same image for all: the options, the variables, and which containers podman knows."""
     if request.param == "bubblewrap":
@@ -114,6 +136,8 @@ def world(request, folder_image):
     if request.param == "enroot":
         file = request.getfixturevalue("squashfs_image")
         return World(file, {"PATH": f"{ENROOT}/bin:{os.environ['PATH']}", "ENROOT_ROOTFS_WRITABLE": "yes"}, list)
+    if request.param.startswith("apptainer-"):
+        return request.getfixturevalue("apptainer")[request.param.removeprefix("apptainer-")]
     if request.param == "docker":
         return request.getfixturevalue("docker")
     podman = request.getfixturevalue("podman")
@@ -143,8 +167,9 @@ def test_exit_code_streams_and_report(lockstep, world):
 def test_success_leaves_nothing(lockstep, world):
     run = lockstep.start(*world.image, *SHELL, "echo fine", env=world.env)
     ended = run.wait()
-    # enroot's lines about the unpacking end with this one.
-    assert (ended.rc, ended.out, ended.err.rpartition("created 0 hardlinks\n")[2]) == (0, "fine\n", ""), ended
+    # enroot's lines about the unpacking end with this one. apptainer tells what it uses to mount.
+    err = ended.err.rpartition("created 0 hardlinks\n")[2].splitlines()
+    assert (ended.rc, ended.out, [line for line in err if "INFO: " not in line]) == (0, "fine\n", []), ended
     nothing_left(lockstep, run, world)
 
 
@@ -209,7 +234,8 @@ def test_variables_pass_without_their_values_in_any_argv(lockstep, world):
     run = lockstep.start(*world.image, "--container-env", "TOKEN", *SHELL,
                          'echo "$TOKEN $OTHER [$LD_LIBRARY_PATH] [$LOCKSTEP_CONTAINER_TETHER]"; sleep 1000',
                          env={**world.env, "TOKEN": "s3cret-1", "OTHER": "s3cret-2", "LD_LIBRARY_PATH": "/opt/cuda"})
-    until(lambda: "s3cret-1 s3cret-2 [] []" in run.out(), what=run.err())
+    # apptainer has a folder of its own in LD_LIBRARY_PATH.
+    until(lambda: "s3cret-1 s3cret-2 [] []" in run.out().replace("/.singularity.d/libs", ""), what=run.err())
     words = [read(f"/proc/{pid}/cmdline") for pid in run.living()]
     assert len(words) >= 5 and not any("s3cret" in word for word in words), words
     run.signal(signal.SIGTERM)
@@ -306,6 +332,28 @@ def test_an_archive_is_loaded_once(lockstep, podman, tmp_path):
     assert read(log).split().count("load") == 1, read(log)
 
 
+if APPTAINER:
+    @pytest.mark.parametrize("form", ["oci-archive", "docker-archive"])
+    def test_a_real_apptainer_runs_an_archive(lockstep, podman, apptainer, form):
+        podman("save", "--format", form, "--output", str(lockstep.work / "image.tar"), "mine")
+        env = {**apptainer["sif"].env, "PATH": f"{apptainer['sif'].env['PATH']}:{os.environ['PATH']}", "WHO": "$(id)"}
+        for options, who in (((), "image"), (("--container-env", "WHO"), "$(id)")):
+            ended = lockstep.run("--container", "image.tar", *options, *SHELL, "cat /opt/marker; echo $WHO $HOME",
+                                 env=env)
+            assert (ended.rc, ended.out) == (0, f"in the image\n{who} {lockstep.home}\n"), ended
+            assert ("Creating SIF file" in ended.err) == (who == "image"), ended
+
+    def test_a_real_apptainer_may_be_killed(lockstep, apptainer):
+        world = apptainer["sif"]
+        run = lockstep.start(*world.image, *SHELL, "echo ready; sleep 1000", env=world.env)
+        until(lambda: "ready" in run.out())
+        (pid,) = children(run.pid)
+        run.signal(signal.SIGKILL, pid)
+        ended = run.wait()
+        assert ended.rc == 128 + signal.SIGKILL and "apptainer was killed by SIGKILL" in ended.err, ended
+        nothing_left(lockstep, run, world)
+
+
 FAKE = """#!/usr/bin/python3
 # A runtime that records its words and runs our binary on the host.
 import os, pathlib, sys, time
@@ -332,7 +380,7 @@ elif verb == "import":
     with open(file, "x") as image:
         image.write("hsqs")
     sys.exit(3 if (here / "broken").exists() else 0)
-elif verb in ("pull", "create"):
+elif verb in ("pull", "create", "build"):
     if name == "enroot":
         assert words[1] == "--name" and pathlib.Path(words[3]).read_text() == "hsqs", words
         (here / words[2]).touch(exist_ok=False)  # as enroot does
@@ -348,6 +396,9 @@ elif verb in ("pull", "create"):
 elif verb in ("run", "exec", "start"):
     if (here / "broken").exists():
         sys.exit(125)
+    if (here / "mounter").exists() and os.fork() == 0:
+        os.setsid()
+        os.execv("/bin/sleep", ["sleep", "1000"])
     while (here / "held").exists():
         time.sleep(0.01)
     inside = "/run/lockstep/lockstep"
@@ -361,6 +412,15 @@ elif verb in ("run", "exec", "start"):
         kept = {each: os.environ[each] for each in ("PATH", "REAL_LOCKSTEP")}
         os.environ.clear()
         os.environ.update(kept, **dict(line.split("=", 1) for line in lines if "=" in line))
+    # apptainer's manual: HOME is the account's unless --home is given. Without --no-eval, a shell evaluates values.
+    if name == "apptainer":
+        os.environ["HOME"] = os.environ.get("APPTAINER_HOME", "/account")
+    assert "APPTAINERENV_HOME" not in os.environ  # is refused
+    for each in [each for each in os.environ if each.startswith("APPTAINERENV_")]:
+        value = os.environ[each]
+        if "APPTAINER_NO_EVAL" not in os.environ:
+            value = os.popen(f'printf %s "{value}"').read()
+        os.environ[each.removeprefix("APPTAINERENV_")] = value
     # There is no mount.
     os.environ["LOCKSTEP_CONTAINER_TETHER"] = os.environ["LOCKSTEP_CONTAINER_TETHER_FOLDER"] + "/fifo"
     end = words.index("docker.io/a/b") if name in ("docker", "podman") else words.index(inside)
@@ -570,6 +630,53 @@ def test_a_killed_fetch_is_never_taken_for_whole(lockstep, fake):
     assert lockstep.run(*command, env=env).out == "ran\n"
     assert [words[0] for words in logged(folder)].count("pull") == 3
     assert read(image) == "sif"
+
+
+def test_apptainer_changes_no_variable(lockstep, fake):
+    _, env = fake("apptainer")
+    (lockstep.work / "image.sif").write_text("sif")
+    ended = lockstep.run("--container", "image.sif", "--container-env", "KEY,HOME", "--no-python", "/bin/sh", "-c",
+                         'echo "$KEY $HOME"', env={**env, "KEY": "$(echo ran) $HOME `echo ran`"})
+    assert (ended.rc, ended.out) == (0, f"$(echo ran) $HOME `echo ran` {lockstep.home}\n"), ended
+
+
+@pytest.mark.parametrize("form,top", [("docker-archive", "manifest.json"), ("oci-archive", "oci-layout")])
+def test_apptainer_is_told_the_form_of_an_archive(lockstep, fake, form, top):
+    folder, env = fake("apptainer")
+    archive = lockstep.work / "image.tar"
+    (lockstep.work / top).write_text("[]")
+    subprocess.run(["tar", "-C", lockstep.work, "-cf", archive, top], check=True)
+    for _ in range(2):
+        ended = lockstep.run("--container", "image.tar", "--no-python", "/bin/echo", "ran",
+                             env={**env, "PATH": f"{folder}:/bin"})
+        assert (ended.rc, ended.out) == (0, "ran\n"), ended
+    (build,) = [words for words in logged(folder) if words[0] != "exec"]
+    (image,) = lockstep.folder.rglob("*.sif")
+    assert build == ["build", "--force", f"{image}.part", f"{form}:{archive}"]
+    assert str(image) in logged(folder)[-1]
+
+
+def test_what_mounts_for_apptainer_ends_with_it(lockstep, fake):
+    """squashfuse_ll has a session of its own, and stays if apptainer is killed."""
+    folder, env = fake("apptainer")
+    for name in ("mounter", "held", "zero"):
+        (folder / name).touch()
+    (lockstep.work / "image.sif").write_text("sif")
+    command = ("--container", "image.sif", "--no-python", "/bin/sh", "-c", "echo ready; exec /bin/sleep 1000")
+    run = lockstep.start(*command, env=env)
+    until(lambda: "sleep" in run.living().values())
+    run.signal(signal.SIGTERM)
+    assert run.wait().rc == 128 + signal.SIGTERM
+    run.none_left()
+    (folder / "held").unlink()
+    run = lockstep.start(*command, env=env)
+    until(lambda: "ready" in run.out())
+    (pid,) = [pid for pid, name in run.living().items() if name == "apptainer"]
+    run.signal(signal.SIGKILL, pid)
+    ended = run.wait()
+    assert ended.rc == 128 + signal.SIGKILL, ended
+    assert "apptainer was killed by SIGKILL, and the job with it" in ended.err, ended
+    run.none_left()
 
 
 def test_a_wait_for_another_jobs_fetch_ends_by_a_signal(lockstep, fake):
@@ -796,7 +903,8 @@ def test_jobs_on_hosts_run_in_the_image(ssh_world, folder_image):
     one_line(on(*SHELL, "true", image="gone.tar"), 2,
              "gpus-0, gpus-1: --container gone.tar: no such file or folder; nothing was started")
     one_line(on(*SHELL, "touch started", options=("--env", "PATH=/nowhere")), 2,
-             "gpus-0, gpus-1: --container image is a folder and needs bwrap, and PATH has none; nothing was started")
+             "gpus-0, gpus-1: --container image is a folder and needs bwrap or apptainer or singularity, "
+             "and PATH has none; nothing was started")
     assert not any((server.homes["me"] / "started").exists() for server in servers)
     assert client.run("jobs").out.count("starting") == 0
 

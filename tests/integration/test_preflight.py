@@ -234,7 +234,8 @@ def test_a_node_without_a_runtime_for_the_image(cluster, tmp_path):
     job = ("-t5", "--follow", f"--container-image={image}", "--", "--no-python", "sh", "-c", "cat /opt/marker")
     ended = cluster.run("submit", "-N2", "--spare", "1", "-w", "node[1-3]", *job)
     assert ended.rc == 0 and ended.out.count("in the image") == 2, ended
-    assert f"pre-flight: node2: --container {image} is a folder and needs bwrap, and PATH has none; " in ended.out
+    assert (f"pre-flight: node2: --container {image} is a folder and needs bwrap or apptainer or singularity, "
+            "and PATH has none; ") in ended.out
     ended = cluster.run("submit", "-N2", "-w", "node[1-2]", *job)
     assert ended.rc == 125 and "1 of 2 nodes are fit for the job" in ended.out, ended
     assert "in the image" not in ended.out, ended
