@@ -10,7 +10,7 @@ import tempfile
 import pytest
 
 from hang_kinds import HANG, LIGHT, can_happen, line_of
-from harness import BINARY, PYTHON, SUPPORT, peer, until
+from harness import BINARY, PYTHON, SCRIPTS, SUPPORT, peer, until
 
 CULPRIT = 2
 HUNG = ["sleep", "lock", "gil", "fifo", "skipped", "wrong", "init", "new_group", "loader", "vfork",
@@ -105,6 +105,20 @@ def test_a_wrapper_is_looked_through(lockstep, start, tmp_path):
     try:
         until((tmp_path / "first").exists, 30, "the first program has ended")
         until(lambda: "parked.py:2" in why(lockstep, job).stdout, 30, "the second program is seen")
+    finally:
+        job.kill()
+
+
+def test_a_program_on_a_dead_file_server_holds_up_nothing(lockstep):
+    """The agent looks for an interpreter in the files of a program, but not in one whose server may be dead."""
+    if not can_happen("fuse"):
+        pytest.skip("a dead file server needs root and FUSE")
+    job = lockstep.start("--hang-after", "off", SCRIPTS / "on_dead_server.py", env={"TEST_FOLDER": lockstep.folder})
+    try:
+        until((lockstep.folder / "dead").exists, 30, f"the file server is dead: {job.err()}")
+        until(lambda: "does not run CPython" in why(lockstep, job).stdout, 15, "the program has been looked at")
+        job.signal(signal.SIGTERM)
+        assert "ended by SIGTERM" in job.wait(15).err
     finally:
         job.kill()
 
