@@ -23,6 +23,7 @@ constexpr looks::Millis kPeriod{1000};
 constexpr looks::Millis kStuck{3000};
 constexpr std::size_t kMostEvidenceRanks = 64;
 constexpr std::size_t kMostEvidence = 8UL << 20;
+constexpr std::size_t kOutputLines = 20;  // of each stream
 // A rank is often started through a shell. A longer chain of wrappers is something else.
 constexpr int kMostWrappers = 3;
 
@@ -476,6 +477,16 @@ looks::NodeRows Sight::rows_and_gpus(bool ask) {
   return all;
 }
 
+void Sight::add_output(looks::RankText& rank, io::TimePoint now) const {
+  for (const Target& worker : workers_()) {
+    if (worker.rank != rank.rank || worker.output == nullptr) continue;
+    const std::string lines = worker.output->last_lines(kOutputLines, now);
+    if (lines.empty()) return;
+    for (const std::string& line : split(lines, '\n'))
+      rank.output.push_back(printable(line, looks::kMostLastLine));
+  }
+}
+
 http::Response Sight::answer(const http::Request& request) {
   look_once();
   const io::TimePoint now = io::Clock::now();
@@ -501,7 +512,9 @@ http::Response Sight::answer(const http::Request& request) {
   for (const looks::RankLook& look : seen_)
     if (answer.refusal.empty() && look.process && !look.stack)
       answer.refusal = printable(std::string(stacks_.reason(look.pid)));
-  looks::read_threads(seen_, looks::read_question(request.query), reader_, stacks_, answer);
+  const looks::Question question = looks::read_question(request.query);
+  looks::read_threads(seen_, question, reader_, stacks_, answer);
+  if (question.rank && !answer.ranks.empty()) add_output(answer.ranks.front(), now);
   return {200, "application/json", looks::answer_json(answer)};
 }
 
