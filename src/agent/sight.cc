@@ -504,6 +504,7 @@ http::Response Sight::answer(const http::Request& request) {
   // The answers come a moment later: the next command shows them.
   collectives_.ask(fold_);
   answer.collectives = evidence_.sentences;
+  if (!evidence_.never_came_text.empty()) answer.collectives.push_back(evidence_.never_came_text);
   answer.groups = looks::group_collectives(answer.fold, evidence_);
   gpus_.ask();
   answer.gpus = gpus_.lines();

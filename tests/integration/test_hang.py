@@ -49,6 +49,10 @@ def test_a_hang_names_the_rank_and_the_line(lockstep, start, kind, version):
     if not can_happen(kind):
         pytest.skip("a dead file server needs root and FUSE")
     job = start(kind, "--hang-after", 5, version=version)
+    if kind == "init":
+        waits = f"waiting: 3 ranks wait for rank {CULPRIT} at {line_of(kind)} since "
+        told = until(lambda: waits in (told := why(lockstep, job).stdout) and told, 60, "why names the rank")
+        assert f" for the key of rank {CULPRIT}" in told and "hang: " not in job.err(), told
     until(lambda: "evidence:" in job.err(), 90, f"the hang is told: {kind}")
     said = job.err()[job.err().index("hang: "):]
     lines = [line for line in said.splitlines() if re.search(rf"\brank {CULPRIT}\b", line)]
