@@ -40,6 +40,17 @@ def why(lockstep, job, *options):
                           capture_output=True, text=True, timeout=20)
 
 
+def ranks_in(sentence, world):
+    """The ranks of "the other 7 ranks were in ..." or "ranks 0-1, 5 were in ..."."""
+    if sentence.startswith("the other "):
+        return [rank for rank in range(world) if rank != CULPRIT]
+    found = []
+    for part in re.match(r"ranks? ([\d, -]+) (?:was|were|had)", sentence)[1].split(", "):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
 def trains(job):
     until(lambda: "training" in job.out(), 60, f"the job trains: {job.err()[-2000:]}")
 
@@ -128,7 +139,7 @@ def test_a_program_on_a_dead_file_server_holds_up_nothing(lockstep):
 
 
 def test_the_report_says_where_the_others_were(lockstep, start):
-    job = start("sleep", "--hang-after", "off")
+    job = start("sleep", "--hang-after", "off", "--nproc-per-node", 8, "--report", lockstep.folder / "report.json")
     trains(job)
     until(lambda: line_of("sleep") in why(lockstep, job).stdout, 60, "the sleep is seen")
     (pid,) = {looks["pid"] for looks in
@@ -136,8 +147,12 @@ def test_the_report_says_where_the_others_were(lockstep, start):
     os.kill(pid, signal.SIGKILL)
     ended = job.wait(60)
     assert ended.rc == 1
+    others = json.loads((lockstep.folder / "report.json").read_text())["others"]
+    assert others and all(f"\n  others    : {line}\n" in ended.err for line in others), str(ended)
     # gloo tells the others of the death at once, so on a loaded machine one may have left before it is looked at.
-    assert re.search(r"\n  others    : .*ranks?\b.* in .*hang\.py:\d+", ended.err), str(ended)
+    assert line_of("the others") in others[0], others
+    named = [rank for line in others for rank in ranks_in(line, 8)]
+    assert sorted(named) == [rank for rank in range(8) if rank != CULPRIT], others
 
 
 def test_why_while_the_job_restarts_and_while_it_ends(lockstep):
