@@ -101,8 +101,12 @@ void Sight::open(pid_t started, http::Handlers more) {
     name.job = id->second;
   http::Handlers handlers = std::move(more);
   handlers["/why"] = [this](const http::Request& request) { return answer(request); };
-  handlers["/ranks"] = [this](const http::Request& /*request*/) {
-    return http::Response{200, "application/json", looks::rows_json(rows_and_gpus(true))};
+  handlers["/ranks"] = [this](const http::Request& request) {
+    looks::NodeRows all = rows_and_gpus(true);
+    // A command that asks the agents of all nodes wants each rank once.
+    if (request.query == "all")
+      looks::add_ranks(all, world_.fold(fold_, io::Clock::now()), shown());
+    return http::Response{200, "application/json", looks::rows_json(all)};
   };
   auto socket = status::JobSocket::open(loop_, name, std::move(handlers));
   if (!socket) return log::debug("no socket for commands: {}", socket.error().message);

@@ -233,7 +233,8 @@ def test_ranks_of_two_nodes_that_spin_while_no_collective_moves_hang(lockstep, r
         return node["state"] == "hung" and node
 
     node = until(hung, 60, "the other node has heard")
-    assert [row["state"] for row in node["rows"]] == ["waiting"] * 2, node
+    assert {row["rank"]: row["state"] for row in node["rows"]} == dict.fromkeys(range(4), "waiting"), node
+    assert {row["rank"] for row in node["rows"] if row["pid"]} == {2, 3}, "processes of this node"
 
 
 @pytest.mark.parametrize("peer", ["ours", "torchrun"])
