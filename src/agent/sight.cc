@@ -23,6 +23,7 @@ constexpr looks::Millis kPeriod{1000};
 constexpr looks::Millis kStuck{3000};
 constexpr std::size_t kMostEvidenceRanks = 64;
 constexpr std::size_t kMostEvidence = 8UL << 20;
+constexpr std::size_t kOutputLines = 20;  // of each stream
 // A rank is often started through a shell. A longer chain of wrappers is something else.
 constexpr int kMostWrappers = 3;
 
@@ -100,8 +101,12 @@ void Sight::open(pid_t started, http::Handlers more) {
     name.job = id->second;
   http::Handlers handlers = std::move(more);
   handlers["/why"] = [this](const http::Request& request) { return answer(request); };
-  handlers["/ranks"] = [this](const http::Request& /*request*/) {
-    return http::Response{200, "application/json", looks::rows_json(rows_and_gpus(true))};
+  handlers["/ranks"] = [this](const http::Request& request) {
+    looks::NodeRows all = rows_and_gpus(true);
+    // A command that asks the agents of all nodes wants each rank once.
+    if (request.query == "all")
+      looks::add_ranks(all, world_.fold(fold_, io::Clock::now()), shown());
+    return http::Response{200, "application/json", looks::rows_json(all)};
   };
   auto socket = status::JobSocket::open(loop_, name, std::move(handlers));
   if (!socket) return log::debug("no socket for commands: {}", socket.error().message);
@@ -476,6 +481,16 @@ looks::NodeRows Sight::rows_and_gpus(bool ask) {
   return all;
 }
 
+void Sight::add_output(looks::RankText& rank, io::TimePoint now) const {
+  for (const Target& worker : workers_()) {
+    if (worker.rank != rank.rank || worker.output == nullptr) continue;
+    const std::string lines = worker.output->last_lines(kOutputLines, now);
+    if (lines.empty()) return;
+    for (const std::string& line : split(lines, '\n'))
+      rank.output.push_back(printable(line, looks::kMostLastLine));
+  }
+}
+
 http::Response Sight::answer(const http::Request& request) {
   look_once();
   const io::TimePoint now = io::Clock::now();
@@ -493,6 +508,7 @@ http::Response Sight::answer(const http::Request& request) {
   // The answers come a moment later: the next command shows them.
   collectives_.ask(fold_);
   answer.collectives = evidence_.sentences;
+  if (!evidence_.never_came_text.empty()) answer.collectives.push_back(evidence_.never_came_text);
   answer.groups = looks::group_collectives(answer.fold, evidence_);
   gpus_.ask();
   answer.gpus = gpus_.lines();
@@ -501,7 +517,9 @@ http::Response Sight::answer(const http::Request& request) {
   for (const looks::RankLook& look : seen_)
     if (answer.refusal.empty() && look.process && !look.stack)
       answer.refusal = printable(std::string(stacks_.reason(look.pid)));
-  looks::read_threads(seen_, looks::read_question(request.query), reader_, stacks_, answer);
+  const looks::Question question = looks::read_question(request.query);
+  looks::read_threads(seen_, question, reader_, stacks_, answer);
+  if (question.rank && !answer.ranks.empty()) add_output(answer.ranks.front(), now);
   return {200, "application/json", looks::answer_json(answer)};
 }
 

@@ -9,8 +9,7 @@ Table make_why_table() {
       .summary = "Explains why a job waits, runs or has ended.",
       .examples =
           "lockstep why train.py\n"
-          "lockstep why 1234_7 --on hpc\n"
-          "lockstep why 'trial[12]'\n"
+          "lockstep why 'trial[12]' --on hpc\n"
           "lockstep why --from report.json",
       .details =
           "For a running job, shows what its ranks do, with the lines of Python. Ranks that\n"

@@ -209,33 +209,47 @@ Capture::Printed Capture::printed() const {
   return printed;
 }
 
-Capture::Newest Capture::newest_of(const Side& side, io::TimePoint now) {
+Capture::Recent Capture::recent_of(const Side& side, io::TimePoint now) {
   using std::chrono::milliseconds;
   if (side.reader) {
     if (side.reader->bytes_read() == 0) return {};
-    return {side.reader->newest(),
-            std::chrono::duration_cast<milliseconds>(now - side.reader->last_read())};
+    const std::string_view newest = side.reader->newest();
+    const auto age = std::chrono::duration_cast<milliseconds>(now - side.reader->last_read());
+    return {std::string(newest), side.reader->bytes_read() > newest.size(), age};
   }
   if (!side.is_local_file) return {};
   const io::Fd fd = open_to_read(side.plan.path);
   struct stat facts {};
   if (!fd || fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_size == 0)
     return {};
-  bool cut = false;
+  Recent recent;
+  recent.bytes = last_of_file(fd, NewestBytes::kMost, recent.cut);
   const auto written =
       std::chrono::seconds(facts.st_mtim.tv_sec) + std::chrono::nanoseconds(facts.st_mtim.tv_nsec);
   const auto age = std::chrono::system_clock::now().time_since_epoch() - written;
-  return {newest_line(last_of_file(fd, NewestBytes::kMost, cut)),
-          std::max(std::chrono::duration_cast<milliseconds>(age), milliseconds(0))};
+  recent.age = std::max(std::chrono::duration_cast<milliseconds>(age), milliseconds(0));
+  return recent;
+}
+
+std::array<Capture::Recent, 2> Capture::recent(io::TimePoint now) const {
+  std::array<Recent, 2> both = {recent_of(out_, now), recent_of(err_, now)};
+  auto& [out, err] = both;
+  if (!out.age || (err.age && *err.age < *out.age)) std::swap(out, err);
+  return both;
 }
 
 Capture::Newest Capture::newest(io::TimePoint now) const {
-  Newest out = newest_of(out_, now);
-  Newest err = newest_of(err_, now);
-  if (!out.age || (err.age && *err.age < *out.age)) std::swap(out, err);
+  const auto [newer, older] = recent(now);
+  std::string line = newest_line(newer.bytes);
   // A stream without a whole line yet leaves that of the other one.
-  if (out.line.empty()) out.line = std::move(err.line);
-  return out;
+  return {line.empty() ? newest_line(older.bytes) : std::move(line), newer.age};
+}
+
+std::string Capture::last_lines(std::size_t lines, io::TimePoint now) const {
+  const auto [newer, older] = recent(now);
+  const std::string before = tail_text(older.bytes, lines, older.cut);
+  const std::string last = tail_text(newer.bytes, lines, newer.cut);
+  return before.empty() || last.empty() ? before + last : before + "\n" + last;
 }
 
 void Capture::resize() {

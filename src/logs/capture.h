@@ -9,6 +9,7 @@
 #include "logs/capture_plan.h"
 #include "logs/console.h"
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -76,6 +77,9 @@ class Capture {
     std::optional<std::chrono::milliseconds> age = {};  // nullopt: no output that is seen here
   };
   Newest newest(io::TimePoint now) const;
+  // Returns the last lines of both streams, readable: at most so many of each, and only of its last
+  // few KiB. The stream with the newest output comes last.
+  std::string last_lines(std::size_t lines, io::TimePoint now) const;
 
   // Passes on a changed size of the terminal (SIGWINCH).
   void resize();
@@ -96,7 +100,16 @@ class Capture {
   Status open_reader(io::Loop& loop, Console& console, Stream stream, const std::string& prefix);
   Status share_one_way(const Console& console);
   void on_end();
-  static Newest newest_of(const Side& side, io::TimePoint now);
+
+  // The newest bytes of a stream.
+  struct Recent {
+    std::string bytes = {};
+    bool cut = false;                                   // `bytes` may begin within a line
+    std::optional<std::chrono::milliseconds> age = {};  // as in Newest
+  };
+  static Recent recent_of(const Side& side, io::TimePoint now);
+  // Both streams, that with the newest output first.
+  std::array<Recent, 2> recent(io::TimePoint now) const;
 
   FoldSource source_;
   Side out_;

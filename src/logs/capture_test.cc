@@ -157,11 +157,13 @@ TEST_F(CaptureTest, TheNewestLineOfBothStreamsIsKnown) {
   ASSERT_TRUE(newest.age);
   EXPECT_GE(newest.age->count(), 70'000);
   EXPECT_LT(newest.age->count(), 90'000);
+  EXPECT_EQ(capture->last_lines(2, io::Clock::now()), "step 2\nste");
   // The worker itself writes this file.
   put(capture->child_stderr_fd(), std::string(9000, 'x') + "\nlate\n");
   newest = capture->newest(io::Clock::now() + milliseconds(70'000));
   EXPECT_EQ(newest.line, "late");
   EXPECT_LT(newest.age->count(), 60'000);
+  EXPECT_EQ(capture->last_lines(2, io::Clock::now() + milliseconds(70'000)), "step 2\nste\nlate");
 }
 
 TEST_F(CaptureTest, AHiddenRankShowsNothingAndIsKept) {

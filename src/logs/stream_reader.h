@@ -55,7 +55,8 @@ class StreamReader final : public ConsoleSource {
   bool tail_has(std::string_view words) const { return tail_.has(words); }
   std::uint64_t bytes_read() const { return bytes_read_; }
   io::TimePoint last_read() const { return last_read_; }  // at first: when the reader was made
-  std::string newest() const { return newest_line(newest_.bytes()); }
+  // The newest few bytes. They may begin within a line if they are not all that was read.
+  std::string_view newest() const { return newest_.bytes(); }
   std::uint64_t lost_bytes() const { return parts_.file ? parts_.file->lost() : 0; }
 
  private:

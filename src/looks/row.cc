@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 namespace lockstep::looks {
 namespace {
@@ -125,6 +126,24 @@ void sort_nodes(std::vector<NodeRows>& all) {
   };
   std::stable_sort(all.begin(), all.end(),
                    [&](const NodeRows& a, const NodeRows& b) { return lowest(a) < lowest(b); });
+}
+
+void add_ranks(NodeRows& rows, const Fold& fold, const Verdict& verdict) {
+  std::set<int> known;
+  for (const RankRow& row : rows.rows)
+    known.insert(row.rank);
+  for (const Group& group : fold.groups)
+    for (const auto& [node, ranks] : group.ranks)
+      for (const int rank : ranks) {
+        const auto at = static_cast<std::size_t>(node);
+        if (rows.rows.size() == kMostRows || at >= fold.nodes.size()) return;
+        if (!known.insert(rank).second) continue;
+        RankRow row{.rank = rank, .node = fold.nodes[at]};
+        row.state = rank_state(rank, group.activity, group.quiet, verdict);
+        row.doing = activity_words(group.activity);
+        row.where = where_words(group.place);
+        rows.rows.push_back(std::move(row));
+      }
 }
 
 std::string_view rank_state(int rank, const Activity& activity, Millis quiet,

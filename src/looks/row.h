@@ -27,7 +27,7 @@ inline constexpr std::array<std::string_view, 7> kRankStateWords = {
 struct RankRow {
   int rank = 0;
   std::string node = {};
-  pid_t pid = 0;
+  pid_t pid = 0;           // 0: of another node, or ended. What the rank uses is not known
   std::string state = {};  // a word of kRankStateWords
   std::string doing = {};  // "all_reduce", "data loader"; "": the script's own code
   std::string where = {};  // "step, train.py:88"; "": no readable stack
@@ -79,6 +79,10 @@ bool is_known(const std::vector<NodeRows>& all, const NodeRows& rows);
 
 // Puts the nodes into the order of their lowest ranks.
 void sort_nodes(std::vector<NodeRows>& all);
+
+// Adds a row for each rank of a fold that has none: ranks of other nodes, of which only state,
+// doing and where are known.
+void add_ranks(NodeRows& rows, const Fold& fold, const Verdict& verdict);
 
 // Returns the state of a rank that has not moved for `quiet`: a word of kRankStateWords.
 std::string_view rank_state(int rank, const Activity& activity, Millis quiet,

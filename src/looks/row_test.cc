@@ -51,6 +51,26 @@ NodeRows row_sample() {
           .rows = {row}};
 }
 
+TEST(RankRows, OfOtherNodesAreAdded) {
+  const RankLook look = row_look(in_collective("all_reduce", 61));
+  const std::vector<Seen> seen = {{&look, what_doing(look), {.quiet = Millis(9000)}}};
+  Fold other = fold("n2", seen);
+  other.groups[0].ranks[0] = {3, 4, 5};
+  Verdict hung = in_state(VerdictState::hung);
+  hung.waiting = {4, 5};
+  NodeRows rows = row_sample();
+  add_ranks(rows, other, hung);
+  ASSERT_EQ(rows.rows.size(), 3U);
+  EXPECT_EQ(rows.rows[0], row_sample().rows[0]) << "this node knows more about rank 3";
+  EXPECT_EQ(rows.rows[2], (RankRow{.rank = 5,
+                                   .node = "n2",
+                                   .state = "waiting",
+                                   .doing = "all_reduce",
+                                   .where = "train, job.py:61"}));
+  add_ranks(rows, other, hung);
+  EXPECT_EQ(rows.rows.size(), 3U);
+}
+
 TEST(RankRows, AreReadBack) {
   const auto again = read_rows(rows_json(row_sample()));
   ASSERT_TRUE(again) << again.error().message;

@@ -203,6 +203,7 @@ void fields(codec::JsonFields& io, RankText& rank) {
   io("threads", rank.threads);
   io("ranks", rank.ranks);
   io("threads_left_out", rank.left_out, {0, 1 << 24});
+  io("output", rank.output);
 }
 
 RankText rank_text(const RankLook& look, const RankThreads& threads) {

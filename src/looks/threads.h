@@ -46,6 +46,8 @@ struct RankText {
   std::vector<ThreadText> threads = {};
   std::string ranks = {};  // "0-6": these ranks have the same threads; "": only `rank`
   int left_out = 0;        // threads of each of these ranks that are not in the list
+  // The last lines of its output, if the question was about this rank alone.
+  std::vector<std::string> output = {};
 };
 
 void fields(codec::JsonFields& io, NativeText& native);

@@ -150,9 +150,9 @@ std::vector<std::string> WorldLooks::silences(io::TimePoint now) const {
     }
   }
   if (!never.empty())
-    all.push_back(fmt::format("node{} {} of the round {} told nothing",
-                              never.size() == 1 ? "" : "s", ranges_text(never, 4),
-                              never.size() == 1 ? "has" : "have"));
+    all.push_back(fmt::format(
+        "node{} {} of the round {} told nothing (run by torchrun, or not heard)",
+        never.size() == 1 ? "" : "s", ranges_text(never, 4), never.size() == 1 ? "has" : "have"));
   return all;
 }
 

@@ -209,12 +209,14 @@ TEST(WorldLooks, ANodeThatNeverToldIsNamed) {
   world.train();
   world.seconds(20);
   EXPECT_EQ(world.alarms, 0);
-  EXPECT_EQ(world.leader.silence(world.now), "node 2 of the round has told nothing");
+  EXPECT_EQ(world.leader.silence(world.now),
+            "node 2 of the round has told nothing (run by torchrun, or not heard)");
   world.nodes[1].runs = false;
   world.seconds(9);
   EXPECT_EQ(world.leader.silences(world.now),
-            (std::vector<std::string>{"node n2 has not told for 9 s",
-                                      "node 2 of the round has told nothing"}));
+            (std::vector<std::string>{
+                "node n2 has not told for 9 s",
+                "node 2 of the round has told nothing (run by torchrun, or not heard)"}));
   EXPECT_EQ(world.leader.unknown(), std::vector<int>{2});
 }
 

@@ -265,6 +265,7 @@
     chosen = rank;
     say($('rank-title'), 'Rank ' + rank);
     match($('threads'), [], null, null);
+    say($('last'), ' ');
     showRankFacts();
     if (!$('rank').open) $('rank').showModal();
     askWhy();
@@ -279,15 +280,17 @@
       ['GPU (a guess)', row.gpu == null ? '' : String(row.gpu)], ['GPU use', percent(row.gpu_share)], ['GPU memory', maybeBytes(row.gpu_memory_bytes)],
       ['GPU power', row.gpu_watts == null ? '' : Math.round(row.gpu_watts) + ' W'],
       ['loaders', String(row.loaders)], [row.step_guessed ? 'step (a guess)' : 'step', row.step == null ? '' : String(row.step)],
-      ['last output', row.output_age_ms < 0 ? 'none yet' : span(row.output_age_ms) + ' ago']]);
-    say($('last'), row.last_line || ' ');
+      ['last output', row.output_age_ms < 0 ? 'none yet' : span(row.output_age_ms) + ' ago'],
+      ['last line', row.last_line]]);
   }
   async function askWhy() {
     const number = ++asked;
     let blocks = [];
+    let output = [];
     try {
       const answer = await ask('/why?rank=' + chosen);
       const rank = answer.ranks.find((one) => one.rank === chosen);
+      if (rank) output = rank.output;
       if (rank) blocks = rank.threads.map((thread) => [
         thread.name + (thread.holds_gil ? ', holds the GIL' : '') + (thread.whole ? '' : ' (a part)'), thread.frames.join('\n')]);
       if (rank && !blocks.length) blocks = [['state ' + rank.state, answer.refusal || 'no Python stack is readable']];
@@ -296,6 +299,7 @@
       blocks = [['the agent did not answer', String(error.message)]];
     }
     if (number !== asked) return;
+    say($('last'), output.join('\n') || ' ');
     match($('threads'), blocks, () => make('div', {}, make('h4'), make('pre')), (part, block) => {
       say(part.children[0], block[0]);
       say(part.children[1], block[1]);

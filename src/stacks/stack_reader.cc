@@ -2,6 +2,7 @@
 #include "stacks/stack_reader.h"
 
 #include "io/fd.h"
+#include "io/file_system.h"
 #include "stacks/find_python.h"
 #include "stacks/maps.h"
 
@@ -18,7 +19,8 @@
 namespace lockstep::stacks {
 namespace {
 
-// A process may have 65,530 mappings, unless its system was told otherwise.
+// A process may have 65,530 mappings, unless its system was told otherwise. Also the limit of its
+// list of mounts.
 constexpr std::size_t kLargestMaps = 16U << 20;
 // A program comes first in the list, at the lowest addresses. PyTorch makes the list long: 1,700
 // lines, for which the kernel needs some milliseconds.
@@ -58,8 +60,16 @@ io::Fd open_regular(const std::string& path) {
   return fd;
 }
 
-// Comes into play only for interpreters without dynamic symbols. May wait for a file system.
+// Returns whether a path, as the process sees it, lies on a local file system. Asks no file system.
+bool is_on_local(pid_t pid, const std::string& path) {
+  const auto mounts = io::read_file(proc(pid) + "/mountinfo", kLargestMaps);
+  return mounts && io::is_on_local(io::mounts_of(*mounts), path);
+}
+
+// Comes into play for interpreters without dynamic symbols, and for programs that are not Python.
 std::unique_ptr<Memory> open_mapped(pid_t pid, const MappedFile& file) {
+  // A dead file server would hold up the agent for ever, also at the link in map_files.
+  if (!is_on_local(pid, file.path)) return nullptr;
   std::array<char, 64> range{};
   snprintf(range.data(), range.size(), "/map_files/%lx-%lx", static_cast<unsigned long>(file.start),
            static_cast<unsigned long>(file.end));

@@ -1,10 +1,13 @@
 #include "status/job_socket.h"
 
 #include "base/error_testing.h"
+#include "io/unix_socket.h"
 
 #include <gtest/gtest.h>
 
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -101,6 +104,34 @@ TEST(AgentsWords, MayNameARow) {
   EXPECT_EQ(read_agents_word("abcd").variable, "");
   EXPECT_EQ(read_agents_word("abcd[12]").job, "abcd");
   EXPECT_EQ(read_agents_word("abcd[12]").variable, "LOCKSTEP_SWEEP_ROW=12");
+}
+
+// Asks as another user. Returns the exit code of the asking process: 0 if the agent said nothing.
+int ask_as_another_user(io::Loop& loop, const std::string& address) {
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr uid_t kAnother = 4321;
+    if (setuid(kAnother) != 0) _exit(2);
+    const auto fd = io::connect_unix(address);
+    if (!fd) _exit(3);
+    constexpr std::string_view kAsk = "GET /looks HTTP/1.1\r\nHost: agent\r\n\r\n";
+    (void)send(fd->get(), kAsk.data(), kAsk.size(), MSG_NOSIGNAL);
+    char byte = 0;
+    _exit(recv(fd->get(), &byte, 1, 0) > 0 ? 1 : 0);
+  }
+  int status = 0;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    loop.run_once();
+    usleep(200);
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST_F(JobSocketOfAgent, AnswersNoOtherUser) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const JobSocketName name = own_name("train");
+  const auto socket = open(name);
+  EXPECT_EQ(ask_as_another_user(loop_, "@lockstep/0/" + print_socket_name(name)), 0);
 }
 
 TEST_F(JobSocketOfAgent, IsGoneWithTheAgent) {

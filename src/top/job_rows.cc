@@ -66,9 +66,12 @@ Line line_of(const std::vector<const RankRow*>& rows) {
     line.ranks.push_back(row->rank);
     if (std::find(line.nodes.begin(), line.nodes.end(), row->node) == line.nodes.end())
       line.nodes.push_back(row->node);
-    cpu.add(row->cpu);
-    memory.add(static_cast<double>(row->memory_bytes));
-    loaders.add(row->loaders);
+    if (row->pid != 0) {
+      line.row.pid = row->pid;
+      cpu.add(row->cpu);
+      memory.add(static_cast<double>(row->memory_bytes));
+      loaders.add(row->loaders);
+    }
     waiting.add(row->waiting_share);
     input.add(row->input_share);
     speed.add(row->steps_per_s);

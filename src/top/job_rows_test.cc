@@ -57,13 +57,17 @@ TEST(Lines, OfSeveralRanksHaveMeansAndTheNewestOutput) {
   rows[2].last_line = "newer";
   rows[1].step = 8;
   rows[2].step = 7;
+  looks::RankRow far{.rank = 3, .node = "n3", .state = "training"};
+  far.where = "f, a.py:1";
+  rows.insert(rows.begin(), far);
   const Line line = lines_of(job, {}).at(0);
   EXPECT_DOUBLE_EQ(line.row.cpu, 2);
   EXPECT_EQ(line.row.waiting_share, 0.5) << "the others are not known";
   EXPECT_EQ(line.row.output_age_ms, 100);
   EXPECT_EQ(line.row.last_line, "newer");
   EXPECT_EQ(line.row.step, 7);
-  EXPECT_EQ(line.nodes, (std::vector<std::string>{"n1", "n2"}));
+  EXPECT_EQ(line.nodes, (std::vector<std::string>{"n3", "n1", "n2"}));
+  EXPECT_EQ(line.row.memory_bytes, std::int64_t{1} << 30) << "that of rank 3 is not known";
 }
 
 TEST(Lines, AreSortedByAnyColumn) {

@@ -42,6 +42,11 @@ std::string output_words(const looks::RankRow& row) {
 }  // namespace
 
 std::vector<std::string> rank_page(const looks::RankRow& row, const std::string& threads) {
+  // A rank of another node, or one that has ended.
+  if (row.pid == 0)
+    return {fmt::format("rank {} on {}: {}", row.rank, row.node, row.state),
+            fmt::format("  does    {}", where_text(row)),
+            "  lockstep top on its own node shows more while it runs"};
   std::vector<std::string> lines = {
       fmt::format("rank {} on {}, pid {}: {}", row.rank, row.node, row.pid, row.state),
       fmt::format("  does    {}", where_text(row)), fmt::format("  waits   {}", share_words(row)),

@@ -98,9 +98,13 @@ const std::array<Column, kColumns>& columns() {
        [](const Line& line) { return share_text(line.row.input_share); },
        if_any([](const RankRow& row) { return row.input_share.value_or(0) > 0; })},
       {"CPU", Side::right, 5, 6,
-       [](const Line& line) { return fmt::format("{:.2f}", line.row.cpu); }},
+       [](const Line& line) {
+         return line.row.pid == 0 ? "-" : fmt::format("{:.2f}", line.row.cpu);
+       }},
       {"MEM", Side::right, 5, 6,
-       [](const Line& line) { return memory_text(line.row.memory_bytes); }},
+       [](const Line& line) {
+         return line.row.pid == 0 ? "-" : memory_text(line.row.memory_bytes);
+       }},
       {"GPU", Side::right, 4, 4, [](const Line& line) { return share_text(line.row.gpu_share); },
        if_any([](const RankRow& row) { return row.gpu_share.has_value(); })},
       {"GPUMEM", Side::right, 6, 6,
@@ -109,7 +113,7 @@ const std::array<Column, kColumns>& columns() {
        },
        if_any([](const RankRow& row) { return row.gpu_memory_bytes.has_value(); })},
       {"LOADERS", Side::right, 7, 7,
-       [](const Line& line) { return std::to_string(line.row.loaders); },
+       [](const Line& line) { return line.row.pid == 0 ? "-" : std::to_string(line.row.loaders); },
        if_any([](const RankRow& row) { return row.loaders > 0; })},
       {"OUT", Side::right, 4, 4, [](const Line& line) { return age_text(line.row.output_age_ms); },
        if_any([](const RankRow& row) { return row.output_age_ms >= 0; })},

@@ -45,6 +45,15 @@ TEST(Table, OfFortyColumnsHasRanksStatesAndLines) {
   EXPECT_EQ(table.lines.at(1), "1     hung    collate, data.py:41");
 }
 
+TEST(Table, HasNoFiguresOfARankWithoutAProcessHere) {
+  JobRows job = full_job();
+  for (looks::RankRow& row : job.nodes[0].rows)
+    if (row.rank == 1) row.pid = 0;
+  const TableText table = table_at(job, 200);
+  EXPECT_NE(table.lines.at(0).find("1.00"), std::string::npos) << table.lines.at(0);
+  EXPECT_EQ(table.lines.at(1).find("1.00"), std::string::npos) << table.lines.at(1);
+}
+
 TEST(Table, AListOfRanksIsNeverCut) {
   std::vector<looks::RankRow> rows;
   for (int rank = 0; rank < 60; rank += 2)

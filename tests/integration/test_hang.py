@@ -10,7 +10,7 @@ import tempfile
 import pytest
 
 from hang_kinds import HANG, LIGHT, can_happen, line_of
-from harness import BINARY, PYTHON, SUPPORT, peer, until
+from harness import BINARY, PYTHON, SCRIPTS, SUPPORT, peer, until
 
 CULPRIT = 2
 HUNG = ["sleep", "lock", "gil", "fifo", "skipped", "wrong", "init", "new_group", "loader", "vfork",
@@ -40,6 +40,17 @@ def why(lockstep, job, *options):
                           capture_output=True, text=True, timeout=20)
 
 
+def ranks_in(sentence, world):
+    """The ranks of "the other 7 ranks were in ..." or "ranks 0-1, 5 were in ..."."""
+    if sentence.startswith("the other "):
+        return [rank for rank in range(world) if rank != CULPRIT]
+    found = []
+    for part in re.match(r"ranks? ([\d, -]+) (?:was|were|had)", sentence)[1].split(", "):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
 def trains(job):
     until(lambda: "training" in job.out(), 60, f"the job trains: {job.err()[-2000:]}")
 
@@ -49,6 +60,10 @@ def test_a_hang_names_the_rank_and_the_line(lockstep, start, kind, version):
     if not can_happen(kind):
         pytest.skip("a dead file server needs root and FUSE")
     job = start(kind, "--hang-after", 5, version=version)
+    if kind == "init":
+        waits = f"waiting: 3 ranks wait for rank {CULPRIT} at {line_of(kind)} since "
+        told = until(lambda: waits in (told := why(lockstep, job).stdout) and told, 60, "why names the rank")
+        assert f" for the key of rank {CULPRIT}" in told and "hang: " not in job.err(), told
     until(lambda: "evidence:" in job.err(), 90, f"the hang is told: {kind}")
     said = job.err()[job.err().index("hang: "):]
     lines = [line for line in said.splitlines() if re.search(rf"\brank {CULPRIT}\b", line)]
@@ -109,8 +124,22 @@ def test_a_wrapper_is_looked_through(lockstep, start, tmp_path):
         job.kill()
 
 
+def test_a_program_on_a_dead_file_server_holds_up_nothing(lockstep):
+    """The agent looks for an interpreter in the files of a program, but not in one whose server may be dead."""
+    if not can_happen("fuse"):
+        pytest.skip("a dead file server needs root and FUSE")
+    job = lockstep.start("--hang-after", "off", SCRIPTS / "on_dead_server.py", env={"TEST_FOLDER": lockstep.folder})
+    try:
+        until((lockstep.folder / "dead").exists, 30, f"the file server is dead: {job.err()}")
+        until(lambda: "does not run CPython" in why(lockstep, job).stdout, 15, "the program has been looked at")
+        job.signal(signal.SIGTERM)
+        assert "ended by SIGTERM" in job.wait(15).err
+    finally:
+        job.kill()
+
+
 def test_the_report_says_where_the_others_were(lockstep, start):
-    job = start("sleep", "--hang-after", "off")
+    job = start("sleep", "--hang-after", "off", "--nproc-per-node", 8, "--report", lockstep.folder / "report.json")
     trains(job)
     until(lambda: line_of("sleep") in why(lockstep, job).stdout, 60, "the sleep is seen")
     (pid,) = {looks["pid"] for looks in
@@ -118,8 +147,12 @@ def test_the_report_says_where_the_others_were(lockstep, start):
     os.kill(pid, signal.SIGKILL)
     ended = job.wait(60)
     assert ended.rc == 1
+    others = json.loads((lockstep.folder / "report.json").read_text())["others"]
+    assert others and all(f"\n  others    : {line}\n" in ended.err for line in others), str(ended)
     # gloo tells the others of the death at once, so on a loaded machine one may have left before it is looked at.
-    assert re.search(r"\n  others    : .*ranks?\b.* in .*hang\.py:\d+", ended.err), str(ended)
+    assert line_of("the others") in others[0], others
+    named = [rank for line in others for rank in ranks_in(line, 8)]
+    assert sorted(named) == [rank for rank in range(8) if rank != CULPRIT], others
 
 
 def test_why_while_the_job_restarts_and_while_it_ends(lockstep):

@@ -477,7 +477,8 @@ def test_a_browser_without_the_token(job, browse):
 def test_output_stays_text(gloo, browse, tmp_path):
     script = tmp_path / "<b>hostile.py"
     evil = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>"
-    script.write_text(f"import time\nprint({evil!r} + chr(27) + '[2J', flush=True)\ntime.sleep(1000)\n")
+    script.write_text("import time\nfor number in range(30):\n    print('line', number)\n"
+                      f"print({evil!r} + chr(27) + '[2J', flush=True)\ntime.sleep(1000)\n")
     page = Page(gloo("--status-page", "--tee", 3, script, ranks=1))
     browser = browse()
     browser.open(page.address)
@@ -485,7 +486,9 @@ def test_output_stays_text(gloo, browse, tmp_path):
     browser.run("document.querySelector('#all').open = true")
     shown(browser, evil, selector="#rows")
     browser.run("document.querySelector('.cell').click()")
-    shown(browser, evil, "main thread", selector="#rank")
+    shown(browser, evil, "main thread", "line 29", selector="#rank")
+    assert [line for line in browser.text("#last").splitlines() if line.startswith("line ")] == [
+        f"line {number}" for number in range(11, 30)], "the last 20 lines, with the hostile one"
     assert browser.run("document.querySelectorAll('img, h1 b, #rows b, pre *, script').length") == 1
     assert "owned" not in browser.run("document.title")
     assert browser.errors == []

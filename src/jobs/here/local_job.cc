@@ -145,7 +145,7 @@ Result<std::vector<looks::Answer>> LocalJob::looks(const looks::Question& questi
 Result<std::vector<looks::NodeRows>> LocalJob::ranks() {
   std::vector<looks::NodeRows> nodes;
   for (const std::string& text :
-       status::ask_agents({.pid = pid(), .job = {}}, "/ranks", std::chrono::seconds(5)))
+       status::ask_agents({.pid = pid(), .job = {}}, "/ranks?all", std::chrono::seconds(5)))
     if (auto rows = looks::read_rows(text)) nodes.push_back(std::move(*rows));
   return nodes;
 }
