@@ -397,9 +397,9 @@ void Coordinator::beat() {
   const auto waiting = Outbox::bytes_of(Beat{status()});
   const auto done = Outbox::bytes_of(Beat{barrier_words(standing())});
   for (const auto& [peer, member] : roster_.members())
-    outbox_.send_shared(peer, member.stage() == Stage::joined     ? waiting
-                              : member.stage() == Stage::finished ? done
-                                                                  : plain);
+    outbox_.beat(peer, member.stage() == Stage::joined     ? waiting
+                       : member.stage() == Stage::finished ? done
+                                                           : plain);
 }
 
 Standing Coordinator::standing() const {

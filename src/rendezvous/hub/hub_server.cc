@@ -280,14 +280,16 @@ void HubServer::pump() {
 
 void HubServer::pump_coordinator() {
   const auto request = coordinator_.take_permit_request();
-  ending_ = ending_ || (request && request->end == PermitRequest::End::succeeded);
-  if (!ending_) send_output();
+  // A hub whose own node has left can record nothing.
+  const bool ends_well = request && request->end == PermitRequest::End::succeeded;
+  if (ends_well && (!ledger_ || ledger_->has_host())) end_.begin();
+  send_output();
   if (request && ledger_) ledger_->write(*request);
   if (request && !ledger_) ask_permission(*request);
 }
 
 void HubServer::send_output() {
-  for (const auto& output : coordinator_.take_output()) {
+  for (const auto& output : end_.let_through(coordinator_.take_output())) {
     const auto at = guests_.find(output.to);
     // The guest may be gone since the coordinator decided.
     if (at == guests_.end()) continue;
@@ -300,7 +302,7 @@ void HubServer::send_output() {
 void HubServer::ask_permission(const PermitRequest& request) {
   settings_.permit(
       request, calls_([this, round = request.round, end = request.end](const Status& permitted) {
-        if (end == PermitRequest::End::succeeded) ending_ = false;
+        if (end == PermitRequest::End::succeeded) end_.release();
         if (!permitted)
           return shut_down("the host of the rendezvous gives up: " + permitted.error().message);
         coordinator_.permit(round, io::Clock::now());

@@ -7,6 +7,7 @@
 #include "io/fd.h"
 #include "io/loop.h"
 #include "rendezvous/hub/coordinator.h"
+#include "rendezvous/hub/end_hold.h"
 #include "rendezvous/hub/hub_stream.h"
 #include "rendezvous/hub/ledger.h"
 #include "rendezvous/hub/quorum_watch.h"
@@ -92,6 +93,7 @@ class HubServer {
   void pump();
   void pump_coordinator();
   void send_output();
+  void step_down(const std::string& why);
   void ask_permission(const PermitRequest& request);
   // hub_server_ledger.cc
   void on_moved(PeerId caller, const Moved& moved);
@@ -115,7 +117,7 @@ class HubServer {
   std::optional<Ledger> ledger_;
   bool leads_ = true;  // the coordinator decides; false: frames are kept for later
   bool deposed_ = false;
-  bool ending_ = false;  // a good end waits for its record, and no node hears of it before
+  EndHold end_;
   QuorumWatch quorum_;
   int port_ = 0;
   io::Fd listener_;

@@ -26,8 +26,7 @@ void HubServer::on_moved(PeerId caller, const Moved& moved) {
   const bool young = io::Clock::now() - opened_ < kYoung;
   if (!first || !young || deposed_ || !settings_.on_moved) return;
   deposed_ = true;
-  coordinator_.step_down("the job goes on at " + printable(moved.place.host));
-  pump_coordinator();
+  step_down("the job goes on at " + printable(moved.place.host));
   for (const auto& [id, guest] : guests_) {
     // The owner sees to this node's own member.
     const bool own = guest->hello.agent == settings_.coordinator.host;
@@ -88,7 +87,7 @@ bool HubServer::pump_ledger() {
   }
   const auto permitted = ledger_->take_permitted();
   if (!permitted) return false;
-  ending_ = false;
+  end_.release();
   coordinator_.permit(*permitted, io::Clock::now());
   return true;
 }
@@ -132,7 +131,8 @@ void HubServer::lead() {
 // Gives up if this hub has been cut off from a quorum for too long. The other nodes may go on
 // without this hub, so the workers on this side must stop.
 void HubServer::watch_quorum(Time now) {
-  if (deposed_ || (coordinator_.over() && !ending_) || !quorum_.must_give_up(*ledger_, leads_, now))
+  if (deposed_ || (coordinator_.over() && !end_.holds()) ||
+      !quorum_.must_give_up(*ledger_, leads_, now))
     return;
   depose(
       fmt::format("only {} of the job can be reached from the host of the rendezvous, and the "
@@ -140,13 +140,17 @@ void HubServer::watch_quorum(Time now) {
                   ledger_->count()));
 }
 
-void HubServer::depose(const std::string& why) {
-  if (std::exchange(deposed_, true)) return;
-  // The next hub decides anew whether the job has ended.
-  if (std::exchange(ending_, false)) coordinator_.take_output();
-  // Tell the nodes before the owner closes this server.
+// Tells the nodes before the owner closes this server. Nodes that have all finished ask the next
+// hub whether the job has ended, and do so when their connection is closed.
+void HubServer::step_down(const std::string& why) {
+  if (end_.drop()) return;
   coordinator_.step_down(why);
   pump_coordinator();
+}
+
+void HubServer::depose(const std::string& why) {
+  if (std::exchange(deposed_, true)) return;
+  step_down(why);
   if (settings_.on_deposed) settings_.on_deposed(why);
 }
 

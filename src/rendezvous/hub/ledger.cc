@@ -290,6 +290,11 @@ bool Ledger::has_quorum() const {
   return is_quorum(settled_.value_or(charter_.now), here);
 }
 
+bool Ledger::has_host() const {
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [this](const auto& entry) { return entry.second.agent == settings_.host; });
+}
+
 std::string Ledger::count() const {
   const Voters& voters = settled_ ? *settled_ : charter_.now;
   const auto here = std::count_if(voters.all.begin(), voters.all.end(), [this](const Voter& voter) {

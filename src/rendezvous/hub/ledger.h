@@ -88,6 +88,8 @@ class Ledger {
   bool recording() const { return in_flight_; }
   // Returns whether enough nodes are connected to decide anything.
   bool has_quorum() const;
+  // Returns whether this hub's own node is connected. Without it nothing can be recorded.
+  bool has_host() const;
   std::string count() const;  // connected voters, for messages: "1 of 3 nodes", or "votes"
   const Charter& charter() const { return charter_; }  // the latest charter known
   // Returns the charter left by the previous hub, after a takeover.

@@ -18,12 +18,16 @@ class Outbox {
     std::shared_ptr<const std::string> bytes;  // may be nullptr
     bool close = false;                        // close the connection afterwards
     std::string turned_away = {};              // reason of the closing, for the host's log
+    bool is_beat = false;
   };
 
   void send(PeerId to, const Frame& frame) { send_shared(to, bytes_of(frame)); }
   // Sends one frame to many connections without a copy for each.
   void send_shared(PeerId to, std::shared_ptr<const std::string> bytes) {
     output_.push_back({to, std::move(bytes), false});
+  }
+  void beat(PeerId to, std::shared_ptr<const std::string> bytes) {
+    output_.push_back({.to = to, .bytes = std::move(bytes), .is_beat = true});
   }
   void close(PeerId peer) { output_.push_back({peer, nullptr, true}); }
   // Closes the connection of a node that does not fit, and says why to the node and to the log.

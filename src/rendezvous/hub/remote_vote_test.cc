@@ -114,6 +114,18 @@ TEST_F(RemoteVoteTest, AHostWithoutAQuorumEndsNoJobWell) {
   EXPECT_FALSE(a->finished && *a->finished);
 }
 
+// Without its own node the hub can record nothing, and tells the end all the same.
+TEST_F(RemoteVoteTest, AHostWhoseNodeHasLeftTellsTheOthersTheEnd) {
+  const HubServer& hub = *a->backend->server();
+  const std::size_t guests = hub.counts().guests;
+  leave(*a, Departure::succeeded);
+  until([&] { return hub.counts().guests == guests - 1; });
+  finish(*b);
+  until([&] { return b->finished || !b->interruptions.empty(); });
+  EXPECT_TRUE(b->finished && *b->finished);
+  EXPECT_TRUE(b->interruptions.empty());
+}
+
 TEST_F(RemoteVoteTest, AHostThatLeavesDoesNotWaitForTheVote) {
   leave(*b, Departure::succeeded);
   until([&] { return b->left.has_value(); });

@@ -343,8 +343,9 @@ void Storm::pump(int number) {
 void Storm::pump_coordinator(int number) {
   Hub& hub = *agents_[number].hub;
   const auto request = hub.coordinator.take_permit_request();
-  hub.ending = hub.ending || (request && request->end == PermitRequest::End::succeeded);
-  if (!hub.ending) send_output(number);
+  const bool ends_well = request && request->end == PermitRequest::End::succeeded;
+  if (ends_well && hub.ledger.has_host()) hub.end.begin();
+  send_output(number);
   if (!request) return;
   const bool counts = request->restarts > std::exchange(hub.restarts, request->restarts);
   const bool may_count = hub.leads && !hub.deposed;
@@ -354,7 +355,7 @@ void Storm::pump_coordinator(int number) {
 
 void Storm::send_output(int number) {
   Hub& hub = *agents_[number].hub;
-  for (const auto& output : hub.coordinator.take_output()) {
+  for (const auto& output : hub.end.let_through(hub.coordinator.take_output())) {
     if (!hub.guests.contains(output.to)) continue;
     if (output.bytes && output.bytes != parsed_bytes_) {
       parsed_bytes_ = output.bytes;
@@ -385,7 +386,7 @@ bool Storm::pump_ledger(int number) {
   const auto permitted = hub.ledger.take_permitted();
   if (!permitted) return false;
   wrong(oracle_.permitted(hub.number, hub.ledger.charter(), now_));
-  hub.ending = false;
+  hub.end.release();
   hub.coordinator.permit(*permitted, local(agent));
   return true;
 }
@@ -421,7 +422,7 @@ void Storm::depose(int number, const std::string& why) {
   Hub& hub = *agents_[number].hub;
   if (std::exchange(hub.deposed, true)) return;
   note(fmt::format("n{} steps down: {}", number, why));
-  if (std::exchange(hub.ending, false)) hub.coordinator.take_output();
+  if (hub.end.drop()) return;
   hub.coordinator.step_down(why);
   pump_coordinator(number);
 }
@@ -439,7 +440,7 @@ void Storm::tick_hub(int number) {
   hub.coordinator.tick(now);
   // A jump of the clock may take one node: rank 0, which owes the address of the workers' store.
   if (peers > hub.coordinator.peers() + quiet + 1) wrong("a hub takes nodes that spoke for silent");
-  const bool may_end = hub.coordinator.over() && !hub.ending;
+  const bool may_end = hub.coordinator.over() && !hub.end.holds();
   if (!may_end && hub.quorum.must_give_up(hub.ledger, hub.leads, now)) depose(number, "no quorum");
   pump(number);
 }

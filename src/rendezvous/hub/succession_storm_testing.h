@@ -4,6 +4,7 @@
 #pragma once
 
 #include "rendezvous/hub/coordinator.h"
+#include "rendezvous/hub/end_hold.h"
 #include "rendezvous/hub/hub_member_core.h"
 #include "rendezvous/hub/ledger.h"
 #include "rendezvous/hub/line.h"
@@ -124,8 +125,8 @@ class Storm {
     Coordinator coordinator;
     bool leads = true;
     bool deposed = false;
-    bool ending = false;  // a good end waits for its record
-    int restarts = 0;     // counted
+    EndHold end = {};
+    int restarts = 0;  // counted
     QuorumWatch quorum = QuorumWatch(Ms(2'500));
     std::map<PeerId, Guest> guests = {};
   };
