@@ -278,6 +278,7 @@ TEST(SuccessionMeeting, NodesMeetHoweverLateSomeNotice) {
       for (int tries = 0; tries < test_rounds(60); ++tries) {
         const int later = static_cast<int>(luck() % 20'000);
         std::vector<int> notices;
+        notices.reserve(static_cast<std::size_t>(nodes));
         for (int i = 0; i < nodes; ++i)
           notices.push_back(static_cast<int>(luck() % 1'000) + ((late >> i) & 1) * later);
         longest = std::max(longest, meet(first, luck, notices));
