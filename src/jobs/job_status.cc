@@ -143,11 +143,14 @@ JobStatus status_of(const std::vector<std::string>& names,
   JobStatus whole;
   auto stage = job::Stage::lost;
   int code = 0;
+  bool cut = false;  // a row, by a cancellation or a notice
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     whole.nodes.push_back(node_status(i < names.size() ? names[i] : "", nodes[i]));
     if (!nodes[i]) continue;
     const job::PartState& part = nodes[i]->state;
     whole.canceled = whole.canceled || part.canceled;
+    // A part whose rows had all ended before the signal reports their result.
+    cut = cut || (part.canceled && part.code > 128);
     whole.by_person = whole.by_person || by_person(part);
     whole.ended_ms = std::max(whole.ended_ms, part.ended_ms);
     // One reason is enough for a line of the list. `nodes` has the problem of each node.
@@ -165,7 +168,7 @@ JobStatus status_of(const std::vector<std::string>& names,
   const RowCounts rows = count_rows(nodes);
   if (rows.all > 0) {
     whole.why = rows.text;
-    whole.rows_ended = rows.done + rows.failed >= rows.all && !whole.canceled;
+    whole.rows_ended = rows.done + rows.failed >= rows.all && !cut;
     code = code_of_rows(rows, code);
   }
   if (stage == job::Stage::ended) {

@@ -105,8 +105,12 @@ TEST(JobStatus, ASweepHasEndedOnceEachRowHasAnExitCode) {
   // The notice has stopped rows, which then count as failed.
   Record noticed = last;
   noticed->state.canceled = true;
+  noticed->state.code = 143;
   noticed->state.problem = "its machine is taken away";
   EXPECT_FALSE(status_of({rows_of(Stage::ended, 1, most), noticed}).rows_ended);
+  noticed->state.code = 1;
+  EXPECT_TRUE(status_of({rows_of(Stage::ended, 1, most), noticed}).rows_ended)
+      << "its rows had ended before";
   EXPECT_FALSE(status_of({node(Stage::ended, 0)}).rows_ended) << "no sweep";
 }
 

@@ -70,13 +70,21 @@ Result<Explanation> why_row(Job& job, std::size_t row) {
         Errc::unavailable,
         fmt::format("the machines with the rows of job {} are not there now", job.record().id),
         fmt::format("lockstep why {} shows the state of the job", job.record().id));
+  LOCKSTEP_TRY_ASSIGN(const auto sweep, sweep_of(job.record()));
+  const auto kept = rows_of_plan(job.record().plan);
   for (const auto& known : *rows) {
     if (codec::integer_member(known, "row") != static_cast<std::int64_t>(row)) continue;
     const std::string state = codec::text_member(known, "state");
     const std::string host = codec::text_member(known, "host");
-    const bool failed = state == "failed";
+    const bool asks = state == "failed" && !kept;
     Explanation said = explain_row(
-        job.record(), known, failed ? job.row_reports(row, host) : std::vector<nlohmann::json>());
+        job.record(), known, asks ? job.row_reports(row, host) : std::vector<nlohmann::json>());
+    // The machines have taken the reports and the output along.
+    if (sweep && kept) {
+      said.text.resize(said.advice_at);
+      if (state != "done") said.text += again_words(*sweep, *kept) + "\n";
+      return said;
+    }
     if (state != "running") return said;
     const auto answers = job.row_looks(row, host);
     if (answers) return with_looks(std::move(said), *answers);

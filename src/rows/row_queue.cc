@@ -8,8 +8,6 @@
 namespace lockstep::rows {
 namespace {
 
-// A host that has not come to the queue within this time after its opening never will.
-constexpr std::chrono::seconds kComing{60};
 constexpr std::chrono::milliseconds kLook{100};
 constexpr std::size_t kMostMessage = 4096;  // the queue's requests are much shorter
 constexpr std::chrono::seconds kAnswer{60};
@@ -43,7 +41,7 @@ Result<std::unique_ptr<RowQueue>> RowQueue::open(io::Loop& loop, std::vector<std
     for (const char* counter : {"next", "ended", "done", "left"})
       queue->server_->set(queue->key(counter), "0");
   }
-  queue->connect(queue->place_.host);
+  queue->connect(queue->place_.times.coming);
   return queue;
 }
 
@@ -52,11 +50,11 @@ std::string RowQueue::key(const char* name) const {
   return "lockstep/rows/" + codec::hex(codec::sha256(place_.secret)) + "/" + name;
 }
 
-void RowQueue::connect(const std::string& host) {
+void RowQueue::connect(std::chrono::milliseconds limit) {
   client_ = std::make_unique<store::AsyncClient>(
       loop_,
       store::AsyncClientOptions{
-          .host = host, .port = place_.port, .connect_timeout = kComing, .timeout = kAnswer});
+          .host = place_.host, .port = place_.port, .connect_timeout = limit, .timeout = kAnswer});
   client_->on_loss([this](const Error& why) { lose(why); });
   client_->connect([this](const Result<void>& connected) {
     if (!connected) lose(connected.error());
@@ -93,10 +91,7 @@ void RowQueue::give(std::size_t slot, std::size_t number) {
 
 void RowQueue::lose(const Error& why) {
   // Each pending question reports the same loss. The runner wants to hear of it once.
-  if (std::exchange(lost_, true)) return;
-  // Node 0 has ended its queue, or is gone: it has heard of all ends here in any case.
-  if (waits_) return done_(std::nullopt);
-  events_.on_lost(why);
+  if (!std::exchange(lost_, true)) events_.on_lost(why);
 }
 
 void RowQueue::note_end(bool done) {
@@ -117,12 +112,25 @@ void RowQueue::ask_any_done(std::function<void(bool)> answer) {
 void RowQueue::leave(std::function<void(std::optional<std::size_t>)> done) {
   done_ = std::move(done);
   if (alone()) return done_(ended_);
-  if (lost_) return done_(std::nullopt);
+  if (lost_ && (server_ || !place_.stays)) return done_(std::nullopt);
   if (server_) return await_guests();
-  // The answer proves that node 0 has heard of all ends.
-  client_->add(key("left"), 1, [this](const Result<std::int64_t>& left) {
-    waits_ = left && place_.stays;
-    if (!waits_) done_(std::nullopt);
+  // Node 0 may still be there.
+  if (lost_) connect(place_.times.gone);
+  say_left(1);
+}
+
+// The first answer proves that node 0 has heard of all ends. A host that stays then asks again
+// until node 0 has ended its queue. A stranger that has taken the port does not know the key.
+void RowQueue::say_left(int hosts) {
+  client_->add(key("left"), hosts, [this](const Result<std::int64_t>& left) {
+    if (!place_.stays || !left || *left < 1) return done_(std::nullopt);
+    // Node 0 counts the connections to learn which hosts are lost: see await_guests().
+    client_.reset();
+    lost_ = true;  // the end of node 0 is nothing to report
+    guests_.start(place_.times.look, [this] {
+      connect(place_.times.gone);
+      say_left(0);
+    });
   });
 }
 
@@ -131,7 +139,7 @@ void RowQueue::leave(std::function<void(std::optional<std::size_t>)> done) {
 void RowQueue::await_guests() {
   client_->add(key("left"), 0, [this](const Result<std::int64_t>& left) {
     if (!left) return done_(std::nullopt);
-    const bool too_late = io::Clock::now() - opened_ > kComing;
+    const bool too_late = io::Clock::now() - opened_ > place_.times.coming;
     // The last connection is this node's own.
     const bool all_gone = too_late && server_->stats().connections <= 1;
     if (*left >= place_.nodes - 1 || all_gone) return count();

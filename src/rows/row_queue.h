@@ -7,6 +7,7 @@
 #include "store/async_client.h"
 #include "store/server.h"
 
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -18,6 +19,13 @@
 
 namespace lockstep::rows {
 
+struct QueueTimes {
+  // A host that has not come to the queue within this time after its opening never will.
+  std::chrono::milliseconds coming{60'000};
+  std::chrono::milliseconds look{2'000};  // between a staying host's questions to node 0
+  std::chrono::milliseconds gone{5'000};  // node 0 has ended if it is not reached for so long
+};
+
 struct QueuePlace {
   std::string host;  // the address at which the hosts reach node 0
   int port = 0;
@@ -27,6 +35,7 @@ struct QueuePlace {
   // This host leaves last: a rented machine without a job would terminate itself, and its rows'
   // records and files with it.
   bool stays = false;
+  QueueTimes times = {};
 };
 
 class RowQueue {
@@ -50,7 +59,7 @@ class RowQueue {
   void ask_any_done(std::function<void(bool)> answer);
   // No slot of this host asks any more. done: `ended` is how many rows have ended on all hosts, on
   // node 0 and if it is known. Node 0 waits until the other hosts have left. A host that stays
-  // waits until node 0 has ended its queue.
+  // waits until node 0 has ended its queue, even if the queue is lost.
   void leave(std::function<void(std::optional<std::size_t> ended)> done);
 
  private:
@@ -58,10 +67,11 @@ class RowQueue {
 
   bool alone() const { return place_.nodes == 1; }
   std::string key(const char* name) const;
-  void connect(const std::string& host);
+  void connect(std::chrono::milliseconds limit);
   void answer_next();
   void give(std::size_t slot, std::size_t number);
   void lose(const Error& why);
+  void say_left(int hosts);
   void await_guests();
   void count();
 
@@ -73,13 +83,12 @@ class RowQueue {
   std::size_t ended_ = 0;          // on this host
   std::deque<std::size_t> asked_;  // slots, of a queue without other hosts or without node 0
   bool lost_ = false;
-  bool waits_ = false;  // has left, and stays until node 0 ends its queue
   io::TimePoint opened_;
   std::function<void(std::optional<std::size_t>)> done_;
   std::unique_ptr<store::Server> server_;       // on node 0
   std::unique_ptr<store::AsyncClient> client_;  // of several hosts, node 0 included
   io::Timer turn_;
-  io::Timer guests_;
+  io::Timer guests_;  // of node 0, or of a host that stays
 };
 
 }  // namespace lockstep::rows

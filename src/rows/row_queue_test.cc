@@ -48,7 +48,8 @@ class RowQueueTest : public ::testing::Test {
                                  .secret = secret,
                                  .node = node,
                                  .nodes = nodes,
-                                 .stays = stays},
+                                 .stays = stays,
+                                 .times = times},
                                 {.on_row = [host](std::size_t, auto row) { take(*host, row); },
                                  .on_lost = [host](const Error&) { host->lost = true; }});
     EXPECT_TRUE(queue) << queue.error().message;
@@ -101,6 +102,7 @@ class RowQueueTest : public ::testing::Test {
   io::Loop loop;
   int port = 0;
   std::vector<std::size_t> rows;
+  QueueTimes times{.look = std::chrono::milliseconds(5), .gone = std::chrono::milliseconds(500)};
 };
 
 TEST_F(RowQueueTest, OneHostTakesAllRowsInOrder) {
@@ -151,6 +153,40 @@ TEST_F(RowQueueTest, ARentedHostStaysUntilNodeZeroHasEnded) {
   zero->queue.reset();
   ASSERT_TRUE(io::run_until(loop, [&] { return guest->over; }));
   EXPECT_FALSE(guest->lost) << "the end of the queue is no loss";
+}
+
+// A spot notice or the kernel ends a host without a word.
+TEST_F(RowQueueTest, AHostThatStaysDoesNotHideOneThatIsLost) {
+  times.coming = std::chrono::milliseconds(1000);
+  auto zero = host(0, 3, "s", true);
+  auto stays = host(1, 3, "s", true);
+  auto dies = host(2, 3, "s", true);
+  ASSERT_TRUE(io::run_until(loop, [&] { return zero->empty && stays->empty && dies->empty; }));
+  leave(*stays);
+  leave(*zero);
+  dies->queue.reset();
+  ASSERT_TRUE(io::run_until(loop, [&] { return zero->over; }));
+  EXPECT_EQ(zero->ended, rows.size());
+  EXPECT_FALSE(stays->over);
+  zero->queue.reset();
+  ASSERT_TRUE(io::run_until(loop, [&] { return stays->over; }));
+}
+
+TEST_F(RowQueueTest, ARentedHostWithoutTheQueueStaysToo) {
+  auto zero = host(0, 2, "s", true);
+  auto guest = host(1, 2, "s", true);
+  ASSERT_TRUE(io::run_until(loop, [&] { return zero->empty && guest->empty; }));
+  zero->queue.reset();
+  guest->queue->ask(0);
+  ASSERT_TRUE(io::run_until(loop, [&] { return guest->lost; }));
+  // The connection was cut, but node 0 goes on.
+  zero = host(0, 2, "s", true);
+  leave(*guest);
+  leave(*zero);
+  ASSERT_TRUE(io::run_until(loop, [&] { return zero->over; }));
+  EXPECT_FALSE(guest->over);
+  zero->queue.reset();
+  ASSERT_TRUE(io::run_until(loop, [&] { return guest->over; }));
 }
 
 TEST_F(RowQueueTest, AHostThatIsLostKeepsItsRows) {

@@ -257,7 +257,8 @@ void Runner::close_slot(std::size_t slot) {
 
 void Runner::on_signal(int number) {
   if (number != SIGINT && number != SIGTERM && number != SIGHUP && number != SIGQUIT) return;
-  signal_ = number;
+  // The result of a guest that only stays stands: all of its rows have ended.
+  if (open_slots_ > 0 || request_.queue.node == 0) signal_ = number;
   // Each row's own `lockstep run` ends its ranks in time, and reports to nobody else.
   for (const Place& place : places_)
     if (place.child) kill(place.child->pid(), number == SIGHUP ? SIGTERM : number);

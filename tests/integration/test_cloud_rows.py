@@ -100,6 +100,9 @@ def explain_after_the_end(world):
     assert failed["code"] == 1 and failed["values"]["seed"] in ("4", "5"), why
     told = world.lockstep("why", job["id"])
     assert told.rc == 0 and f"1 row: {failed['last_line']}" in told.out, told
+    told = world.lockstep("why", f"{job['id']}[{failed['row']}]")
+    assert told.rc == 0 and told.err == "" and f"reason: {failed['last_line']}" in told.out, told
+    assert f"--sweep-only {failed['row']} " in told.out and "lockstep logs" not in told.out, told
     one_line(world.lockstep("resume", job["id"]), 2, f"--sweep-only {failed['row']} ")
 
 

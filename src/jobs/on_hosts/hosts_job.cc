@@ -28,6 +28,7 @@ namespace {
 
 constexpr std::size_t kMostError = 1000;
 constexpr std::size_t kMostRowsJson = 16UL << 20;
+constexpr codec::JsonLimits kReport{.bytes = 8UL << 20};
 // A host that hangs must not delay the traces of other hosts.
 constexpr std::chrono::seconds kLookLimit{20};
 constexpr std::chrono::seconds kStartLimit{60};  // with the log-in
@@ -162,7 +163,7 @@ Result<Explanation> HostsJob::why() {
   LOCKSTEP_TRY_ASSIGN(const auto endings, ask(record_, "report", world_.run));
   nlohmann::json any = nullptr;
   for (const hosts::HostEnding& ending : endings) {
-    nlohmann::json report = codec::parse_json(ending.out);
+    nlohmann::json report = codec::parse_json(ending.out, kReport);
     // All nodes of a failed job have the same root cause, unless they could not speak any more.
     if (report.is_object() && report.contains("root_cause") && report["root_cause"].is_object())
       return explain_job(record_, now, report);
@@ -183,7 +184,7 @@ std::vector<nlohmann::json> HostsJob::row_reports(std::size_t row, const std::st
   const auto endings = ask(only_on(record_, host), "report", world_.run, {std::to_string(row)});
   std::vector<nlohmann::json> reports;
   for (const hosts::HostEnding& ending : endings ? *endings : std::vector<hosts::HostEnding>())
-    if (auto report = codec::parse_json(ending.out); report.is_object())
+    if (auto report = codec::parse_json(ending.out, kReport); report.is_object())
       reports.push_back(std::move(report));
   return reports;
 }

@@ -4,6 +4,7 @@
 #include "base/error_testing.h"
 #include "io/fd.h"
 #include "jobs/on_hosts/job_plan.h"
+#include "jobs/row_why.h"
 #include "status/profile_trace.h"
 
 #include <gtest/gtest.h>
@@ -131,6 +132,9 @@ TEST_F(HostsJobTest, OnlyTheHostOfARowIsAskedAboutIt) {
   EXPECT_EQ(more_, Texts{"12"});
   ASSERT_EQ(reports.size(), 1U);
   EXPECT_EQ(reports[0]["root_cause"]["rank"], 3);
+  // The tails of many ranks' outputs are long.
+  answers_["report"] = {told(R"({"tail": ")" + std::string(2UL << 20, 'x') + "\"}")};
+  EXPECT_EQ(job().row_reports(12, "gpus-1").size(), 1U);
   answers_["report"] = {silent("gpus-1")};
   EXPECT_TRUE(job().row_reports(12, "gpus-1").empty());
   row_ = "[12]";
@@ -422,6 +426,13 @@ TEST_F(HostsJobTest, KeptRowsAreToldWithoutTheirHosts) {
             "the same command with --sweep-only 1-2 runs the rows again that are not done\n");
   EXPECT_EQ(said->json["rows"][0]["seconds"], 2.0);
   EXPECT_EQ(said->json["rows"][1]["code"], 7);
+  HostsJob ended = job();
+  EXPECT_EQ(why_row(ended, 1)->text,
+            "row 1 of job aaaa1111 (train) on gpus: failed (7)\n"
+            "  seed=1\n"
+            "  on gpus-0, 1.0 s\n"
+            "reason: bad\n"
+            "the same command with --sweep-only 1-2 runs the rows again that are not done\n");
   const auto refused = job().resume({});
   ASSERT_EQ(code_of(refused), Errc::invalid_input);
   EXPECT_NE(refused.error().hint.find("--sweep-only 1-2"), std::string::npos);
