@@ -28,7 +28,7 @@ def all_hosts(shell, servers):
     one = [shell.client.binary, "exec", "many", "--nodes", "0", "--", "true"]
     ours, theirs, ratio = pairs(shell, every, one, max(PAIRS // 3, 5))
     row(f"warm exec -- true on {len(servers)} hosts", ms(ours), f"one host {ms(theirs)}", f"{ratio:.1f} x",
-        "at most 6 x" if len(servers) == 32 else "")
+        "at most 8 x" if len(servers) == 32 else "")
     sockets = [path for path in (shell.client.runtime / "lockstep").iterdir() if path.is_socket()]
     assert len(sockets) == len(servers), sockets
     # The floor: what the user's own ssh takes for it, over the very same connections.
