@@ -492,6 +492,20 @@ def test_a_browser_without_the_token(job, browse):
     shown(browser, "no token")
 
 
+def test_the_last_lines_of_a_rank_that_has_ended(lockstep, browse):
+    page = Page(lockstep.start("--status-page", "--tee", "3", "--nproc-per-node", "2", "--no-python", "sh", "-c",
+                               'echo "last words"; [ $RANK = 1 ] || sleep 1000'))
+    browser = browse()
+    browser.open(page.address)
+    cell = "document.querySelector('.cell:nth-child(2)')"
+    until(lambda: browser.run(f"{cell}?.title") == "rank 1, gone", 30, "rank 1 is shown as gone")
+    browser.run(f"{cell}.click()")
+    shown(browser, "the rank has ended", selector="#threads")
+    shown(browser, "last words", selector="#last")
+    page.run.signal(signal.SIGTERM)
+    page.run.wait()
+
+
 def test_output_stays_text(gloo, browse, tmp_path):
     script = tmp_path / "<b>hostile.py"
     evil = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>"
