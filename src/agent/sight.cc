@@ -481,13 +481,17 @@ looks::NodeRows Sight::rows_and_gpus(bool ask) {
   return all;
 }
 
-void Sight::add_output(looks::RankText& rank, io::TimePoint now) const {
+// A rank that has ended has no threads, but its last lines often say why.
+void Sight::add_output(looks::Answer& answer, int rank, io::TimePoint now) const {
   for (const Target& worker : workers_()) {
-    if (worker.rank != rank.rank || worker.output == nullptr) continue;
+    if (worker.rank != rank) continue;
+    if (answer.ranks.empty() && worker.pid == 0)
+      answer.ranks.push_back({.rank = rank, .doing = "ended"});
+    if (answer.ranks.empty() || worker.output == nullptr) return;
     const std::string lines = worker.output->last_lines(kOutputLines, now);
     if (lines.empty()) return;
     for (const std::string& line : split(lines, '\n'))
-      rank.output.push_back(printable(line, looks::kMostLastLine));
+      answer.ranks.front().output.push_back(printable(line, looks::kMostLastLine));
   }
 }
 
@@ -519,7 +523,7 @@ http::Response Sight::answer(const http::Request& request) {
       answer.refusal = printable(std::string(stacks_.reason(look.pid)));
   const looks::Question question = looks::read_question(request.query);
   looks::read_threads(seen_, question, reader_, stacks_, answer);
-  if (question.rank && !answer.ranks.empty()) add_output(answer.ranks.front(), now);
+  if (question.rank) add_output(answer, *question.rank, now);
   return {200, "application/json", looks::answer_json(answer)};
 }
 

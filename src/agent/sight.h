@@ -128,7 +128,7 @@ class Sight {
   std::string words(io::TimePoint now) const;
   std::string state() const;
   std::string evidence_text();
-  void add_output(looks::RankText& rank, io::TimePoint now) const;
+  void add_output(looks::Answer& answer, int rank, io::TimePoint now) const;
   void look_once();
 
   io::Loop& loop_;

@@ -94,7 +94,7 @@ Result<ExitCode> show_rank(jobs::Job& job, const looks::Question& question, bool
   const int rank = *question.rank;
   LOCKSTEP_TRY_ASSIGN(const auto answers, job.looks(question));
   for (const looks::Answer& answer : answers) {
-    if (answer.ranks.empty()) continue;
+    if (answer.ranks.empty() || answer.ranks.front().state.empty()) continue;  // it has ended
     std::string text =
         json ? looks::answer_json(answer) + "\n" : looks::threads_text(answer.ranks.front());
     if (!json && question.native) text += looks::refusal_line(answer);

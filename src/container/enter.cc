@@ -99,9 +99,16 @@ std::vector<std::string> environment(const Plan& plan, const Chosen& chosen,
   };
   const bool by_lines = chosen.runtime->name == "enroot";
   const std::string_view prefix = chosen.runtime->prefix;
+  const std::string apptainer(prefix.substr(0, prefix.find("ENV_")));
+  // Of two variables with the same name, apptainer takes the first.
+  const auto is_replaced = [&](std::string_view name) {
+    if (prefix.empty()) return false;
+    if (name.starts_with(prefix)) return is_named(name.substr(prefix.size()));
+    return name == apptainer + "_HOME" || (name == apptainer + "_NO_EVAL" && !plan.named.empty());
+  };
   for (std::string& entry : proc::own_environment()) {
     const std::string name = entry.substr(0, entry.find('='));
-    if (stays_outside(name) && !is_named(name)) continue;
+    if ((stays_outside(name) && !is_named(name)) || is_replaced(name)) continue;
     // enroot writes variables into a file, a line each, so that a second line would be another one.
     if (by_lines && entry.find('\n') != entry.npos) continue;
     if (!prefix.empty() && name != "HOME" && is_named(name))
@@ -112,7 +119,6 @@ std::vector<std::string> environment(const Plan& plan, const Chosen& chosen,
     variables.push_back(fmt::format("{}={}", name, value));
   };
   if (!prefix.empty()) {
-    const std::string apptainer(prefix.substr(0, prefix.find("ENV_")));
     // Without these, HOME is the account's, and what stands in $(...) in a value is run.
     add(apptainer + "_HOME", env_text("HOME"));
     if (!plan.named.empty()) add(apptainer + "_NO_EVAL", "1");
@@ -296,6 +302,8 @@ Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
   spec.argv = chosen.runtime->start(request);
   spec.env = variables;
   spec.die_with_parent = false;  // podman must live to clean up
+  // `sleep 9 & exec lockstep run ...` hands us children that do not belong to the job.
+  const std::vector<pid_t> inherited = proc::children_of(getpid());
   if (chosen.runtime->mounts_by_process) proc::become_subreaper();
   auto child = fifo ? proc::spawn(spec) : Result<proc::Child>(fail_sys("open " + tether, errno));
   if (!child) {
@@ -313,7 +321,8 @@ Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
     child->signal_group(SIGKILL);
   });
   // A killed runtime leaves the process that mounts, and the job. One that has ended, nothing.
-  if (chosen.runtime->mounts_by_process) (void)proc::sweep_descendants({}, kSweepLimit);
+  if (chosen.runtime->mounts_by_process)
+    (void)proc::sweep_descendants({inherited.begin(), inherited.end()}, kSweepLimit);
   if (clean(folder, tether)) return code_of_job(fifo.get(), chosen, exit);
   if (stopped_by != 0)
     return Failure(Error{Errc::canceled, "stopped before the container ran", {}, stopped_by});

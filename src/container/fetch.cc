@@ -55,10 +55,15 @@ std::string key_of(const Chosen& chosen, const Image& image) {
 }
 
 // podman and docker see the form by themselves.
-bool is_docker_archive(const Image& image) {
-  const auto listed = proc::tool_output({"tar", "-tf", image.place, "manifest.json"},
-                                        proc::own_environment(), kAsking);
-  return listed && listed->exit.ok();
+Result<bool> is_docker_archive(const Image& image) {
+  if (image.text.starts_with("docker-archive:")) return true;
+  if (image.text.starts_with("oci-archive:")) return false;
+  const Words ask = {"tar", "-tf", image.place, "manifest.json", "./manifest.json"};
+  auto listed = proc::tool_output(ask, proc::own_environment(), kAsking);
+  if (listed) return !listed->out.empty();  // tar fails if one of the names is missing
+  Error error = std::move(listed.error()).within("look into " + printable(image.text));
+  error.hint = "docker-archive:FILE and oci-archive:FILE need no tar";
+  return Failure(std::move(error));
 }
 
 // known: of the request. A file without a record of ours is the rest of an interrupted fetch.
@@ -222,8 +227,9 @@ Result<std::string> fetch_image(const Chosen& chosen, const Image& image) {
   request.known = first_line(record);
   Fetch fetch = chosen.runtime->fetch(request);
   if (is_here(fetch, request.known)) return fetch.image;
-  request.docker_archive =
-      image.kind == ImageKind::archive && !fetch.part.empty() && is_docker_archive(image);
+  if (image.kind == ImageKind::archive && !fetch.part.empty()) {
+    LOCKSTEP_TRY_ASSIGN(request.docker_archive, is_docker_archive(image));
+  }
   if (!fetch.import.empty()) {
     LOCKSTEP_TRY_ASSIGN(request.scratch, scratch_folder(chosen));
     request.scratch += scratch_name;

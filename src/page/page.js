@@ -293,7 +293,7 @@
       if (rank) output = rank.output;
       if (rank) blocks = rank.threads.map((thread) => [
         thread.name + (thread.holds_gil ? ', holds the GIL' : '') + (thread.whole ? '' : ' (a part)'), thread.frames.join('\n')]);
-      if (rank && !blocks.length) blocks = [['state ' + rank.state, answer.refusal || 'no Python stack is readable']];
+      if (rank && !blocks.length) blocks = [rank.state ? ['state ' + rank.state, answer.refusal || 'no Python stack is readable'] : ['the rank has ended', ' ']];
       if (!rank) blocks = [['no such rank runs here now', ' ']];
     } catch (error) {
       blocks = [['the agent did not answer', String(error.message)]];

@@ -28,10 +28,11 @@ constexpr const char* kTimes = "SLURM_TIME_FORMAT=%s";  // moments as Unix secon
 
 // Parts of Slurm's messages, in lower case. The exit code does not tell a dead controller from a
 // refusal.
-constexpr std::array<std::string_view, 14> kUnreachable = {
+constexpr std::array<std::string_view, 15> kUnreachable = {
     "unable to contact slurm controller",
     "connection refused",
     "connection timed out",
+    "connection reset by peer",  // the controller hung up before it answered
     "connect failure",
     "socket timed out",
     "zero bytes were transmitted",

@@ -19,6 +19,7 @@ TEST(SlurmTools, WhatAFailureMeans) {
   for (const char* words :
        {"slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n",
         "slurm_load_jobs error: Zero Bytes were transmitted or received\n",
+        "slurm_load_jobs error: Connection reset by peer\n",
         "scontrol: error: Munge encode failed: Failed to access \"/run/munge/munge.socket.2\": No "
         "such file\n",
         "squeue: error: ClusterName needs to be specified\nsqueue: fatal: Unable to process "

@@ -418,7 +418,7 @@ elif verb in ("run", "exec", "start"):
     assert "APPTAINERENV_HOME" not in os.environ  # is refused
     for each in [each for each in os.environ if each.startswith("APPTAINERENV_")]:
         value = os.environ[each]
-        if "APPTAINER_NO_EVAL" not in os.environ:
+        if os.environ.get("APPTAINER_NO_EVAL") != "1":
             value = os.popen(f'printf %s "{value}"').read()
         os.environ[each.removeprefix("APPTAINERENV_")] = value
     # There is no mount.
@@ -640,7 +640,20 @@ def test_apptainer_changes_no_variable(lockstep, fake):
     assert (ended.rc, ended.out) == (0, f"$(echo ran) $HOME `echo ran` {lockstep.home}\n"), ended
 
 
-@pytest.mark.parametrize("form,top", [("docker-archive", "manifest.json"), ("oci-archive", "oci-layout")])
+def test_the_callers_own_variables_for_apptainer_do_not_win(lockstep, fake):
+    """Of two variables with the same name, Go takes the first, and so does Python."""
+    _, env = fake("apptainer")
+    (lockstep.work / "image.sif").write_text("sif")
+    own = {"APPTAINER_NO_EVAL": "0", "APPTAINER_HOME": "/other", "APPTAINERENV_KEY": "other", "APPTAINERENV_MORE": "1"}
+    # The order of the environment is that of these words.
+    ended = lockstep.run(*(f"{name}={value}" for name, value in own.items()), "KEY=$(echo ran)", BINARY, "run",
+                         "--container", "image.sif", "--container-env", "KEY", "--no-python", "/bin/sh", "-c",
+                         'echo "$KEY $HOME $MORE"', env=env, program=("/usr/bin/env",))
+    assert (ended.rc, ended.out) == (0, f"$(echo ran) {lockstep.home} 1\n"), ended
+
+
+@pytest.mark.parametrize("form,top", [("docker-archive", "manifest.json"), ("docker-archive", "./manifest.json"),
+                                      ("oci-archive", "oci-layout")])
 def test_apptainer_is_told_the_form_of_an_archive(lockstep, fake, form, top):
     folder, env = fake("apptainer")
     archive = lockstep.work / "image.tar"
@@ -654,6 +667,19 @@ def test_apptainer_is_told_the_form_of_an_archive(lockstep, fake, form, top):
     (image,) = lockstep.folder.rglob("*.sif")
     assert build == ["build", "--force", f"{image}.part", f"{form}:{archive}"]
     assert str(image) in logged(folder)[-1]
+
+
+def test_the_form_that_the_caller_tells_needs_no_tar(lockstep, fake):
+    folder, env = fake("apptainer")
+    for form in ("docker-archive", "oci-archive"):
+        archive = lockstep.work / form
+        archive.write_text("")
+        ended = lockstep.run("--container", f"{form}:{form}", "--no-python", "/bin/echo", "ran", env=env)
+        assert (ended.rc, ended.out) == (0, "ran\n"), ended
+        assert logged(folder)[-2][-1] == f"{form}:{archive}", logged(folder)
+    (lockstep.work / "image.tar").write_text("")
+    one_line(lockstep.run("--container", "image.tar", *SHELL, "true", env=env), 1,
+             "look into image.tar: find tar in PATH", "oci-archive:FILE")
 
 
 def test_what_mounts_for_apptainer_ends_with_it(lockstep, fake):
@@ -670,13 +696,25 @@ def test_what_mounts_for_apptainer_ends_with_it(lockstep, fake):
     run.none_left()
     (folder / "held").unlink()
     run = lockstep.start(*command, env=env)
-    until(lambda: "ready" in run.out())
+    # The mounter has the name apptainer until its exec.
+    until(lambda: "ready" in run.out() and list(run.living().values()).count("sleep") == 2)
     (pid,) = [pid for pid, name in run.living().items() if name == "apptainer"]
     run.signal(signal.SIGKILL, pid)
     ended = run.wait()
     assert ended.rc == 128 + signal.SIGKILL, ended
     assert "apptainer was killed by SIGKILL, and the job with it" in ended.err, ended
     run.none_left()
+
+
+def test_processes_of_the_callers_shell_outlive_an_apptainer(lockstep, fake):
+    _, env = fake("apptainer")
+    (lockstep.work / "image.sif").write_text("sif")
+    run = lockstep.start('/bin/sleep 1000 & exec "$@"', "sh", BINARY, "run", "--container", "image.sif", "--no-python",
+                         "/bin/echo", "ran", env=env, program=("/bin/sh", "-c"))
+    ended = run.wait()
+    left = run.living()
+    run.kill()
+    assert (ended.rc, ended.out, list(left.values())) == (0, "ran\n", ["sleep"]), ended
 
 
 def test_a_wait_for_another_jobs_fetch_ends_by_a_signal(lockstep, fake):

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from browser import Browser, chromium
-from harness import BINARY, PYTHON, SCRIPTS, free_port, skip, until
+from harness import BINARY, PYTHON, SCRIPTS, free_port, one_line, skip, until
 from hosts import _within
 from nodes import Job, listening
 from ssh_hosts import SshWorld
@@ -132,6 +132,24 @@ def test_why_of_a_rank(job):
     until(lambda: json.loads(job.get("/why?rank=1")[2])["ranks"], 20, "rank 1 is seen")
     (rank,) = json.loads(job.get("/why?rank=1")[2])["ranks"]
     assert rank["rank"] == 1 and rank["pid"] > 0
+
+
+def test_why_of_a_rank_that_has_ended(lockstep):
+    run = lockstep.start("--status-page", "--tee", "3", "--nproc-per-node", "2", "--no-python", "sh", "-c",
+                         'echo "last words"; [ $RANK = 1 ] || sleep 1000')
+    page = Page(run)
+    until(lambda: json.loads(page.get("/why?rank=0")[2])["ranks"], 20, "rank 0 is seen")
+
+    def ended():
+        ranks = json.loads(page.get("/why?rank=1")[2])["ranks"]
+        return ranks if ranks and ranks[0]["doing"] == "ended" else None
+    (rank,) = until(ended, 20, "rank 1 has ended")
+    assert (rank["rank"], rank["output"]) == (1, ["last words"])
+    assert json.loads(page.get("/why?rank=2")[2])["ranks"] == []
+    one_line(lockstep.run("--rank", "1", f"pid-{run.pid}", program=(BINARY, "why")), 1, "rank 1 of", "does not run")
+    run.signal(signal.SIGTERM)
+    run.wait()
+    run.none_left()
 
 
 def test_the_end_is_shown(lockstep):
@@ -472,6 +490,20 @@ def test_a_browser_without_the_token(job, browse):
     browser = browse()
     browser.open(f"http://127.0.0.1:{job.port}/")
     shown(browser, "no token")
+
+
+def test_the_last_lines_of_a_rank_that_has_ended(lockstep, browse):
+    page = Page(lockstep.start("--status-page", "--tee", "3", "--nproc-per-node", "2", "--no-python", "sh", "-c",
+                               'echo "last words"; [ $RANK = 1 ] || sleep 1000'))
+    browser = browse()
+    browser.open(page.address)
+    cell = "document.querySelector('.cell:nth-child(2)')"
+    until(lambda: browser.run(f"{cell}?.title") == "rank 1, gone", 30, "rank 1 is shown as gone")
+    browser.run(f"{cell}.click()")
+    shown(browser, "the rank has ended", selector="#threads")
+    shown(browser, "last words", selector="#last")
+    page.run.signal(signal.SIGTERM)
+    page.run.wait()
 
 
 def test_output_stays_text(gloo, browse, tmp_path):

@@ -289,13 +289,17 @@ def test_a_job_that_its_user_cancels_is_not_queued_again(cluster, tmp_path):
 
 
 def test_the_controller_is_away_while_a_job_is_followed(cluster, tmp_path):
-    job = Job(cluster, "-N2", "-t5", "--", "--no-python", WORKER, f"touch={tmp_path}", f"wait={tmp_path}/say",
+    job = Job(cluster, "-N2", "-t10", "--", "--no-python", WORKER, f"touch={tmp_path}", f"wait={tmp_path}/say",
               "out=still there\\n", f"touch={tmp_path}/said", f"wait={tmp_path}/go")
     (tmp_path / "said").mkdir()
     runs(job, tmp_path)
     cluster.stop_controller()
-    until(lambda: "Slurm does not answer" in job.running.err() and "the job goes on" in job.running.err(), 120,
-          "the follower says so")
+
+    def said():
+        assert job.running.process.poll() is None, job.running.err()
+        return "Slurm does not answer" in job.running.err() and "the job goes on" in job.running.err()
+    # It asks every 15 s at most, a question may be on its way for 10 s, and squeue tries for 9 s. Load adds to that.
+    until(said, 120, "the follower says so")
     (tmp_path / "say").touch()
     runs(job, tmp_path / "said")
     until(lambda: job.running.out().count("still there") == 2, 30, "the output goes on")

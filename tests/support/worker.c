@@ -5,7 +5,7 @@
 //   show=A,B      one line to stdout: "show A=... B=...", variables of the environment
 //   touch=DIR     create DIR/<rank> with "<pid>\n" in it (readiness: it appears complete)
 //   mark=FILE     create FILE
-//   wait=FILE     until FILE exists (60 s at most)
+//   wait=FILE     until FILE exists (3 minutes at most: longer than a test waits)
 //   env=DIR       DIR/<rank>.env: the environment, NUL separated
 //   argv=DIR      DIR/<rank>.argv: all arguments, NUL separated
 //   state=DIR     DIR/<rank>.state: pids, fds, cwd, umask, terminal, and /proc/self/status
@@ -253,7 +253,7 @@ static void start_daemon(void) {
 
 static void wait_file(const char* path) {
   struct timespec tick = {0, 2000000};
-  for (int i = 0; i < 30000; i++) {
+  for (int i = 0; i < 90000; i++) {
     if (access(path, F_OK) == 0) return;
     nanosleep(&tick, NULL);
   }
