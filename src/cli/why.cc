@@ -129,7 +129,7 @@ Result<ExitCode> explain_file(const Call& call, const WhyOptions& options,
                 "--from names a file, so no job, host or rank can be named beside it");
   LOCKSTEP_TRY_ASSIGN(const std::string text, io::read_file(*options.from, kMostReport));
   const auto said = jobs::explain_report(text);
-  if (!said) return fail(Errc::corrupt, printable(*options.from) + ": " + said.error().message);
+  if (!said) return fail(said.error().code, printable(*options.from) + ": " + said.error().message);
   return show(*said, options.json);
 }
 
@@ -145,8 +145,12 @@ Result<ExitCode> explain_row(const jobs::places::RowOfJob& of_row, const WhyOpti
 Result<ExitCode> explain_here(const std::string& word, const WhyOptions& options,
                               const looks::Question& question) {
   LOCKSTEP_TRY_ASSIGN(const auto book, jobs::JobBook::open_to_look(io::state_folder()));
-  LOCKSTEP_TRY_ASSIGN(const auto of_row, jobs::places::find_row_of_job(book, word, "why"));
-  if (of_row) return explain_row(*of_row, options, question);
+  const auto of_row = jobs::places::find_row_of_job(book, word, "why");
+  // As for a name without a row.
+  if (!of_row && of_row.error().code == Errc::not_found)
+    return fail(Errc::invalid_input, of_row.error().message, of_row.error().hint);
+  if (!of_row) return Failure(of_row.error());
+  if (*of_row) return explain_row(**of_row, options, question);
   LOCKSTEP_TRY_ASSIGN(auto known, jobs::places::find_job_to_explain(book, word));
   const auto job = jobs::places::open_job(std::move(known));
   // Asked first: why() asks the ranks, too, and each question to a Slurm job costs Slurm a step.

@@ -20,7 +20,8 @@ Table make_why_table() {
           "JOB is a name or id in the list of lockstep jobs, or Slurm's id (1234, 1234_7 of an\n"
           "array, 1234+1 of a heterogeneous job). It may be left out if only one job runs.\n"
           "JOB[12] or JOB[lr=1e-3] is a row of a sweep; --rank, --threads and --native take none.\n"
-          "Exit code: 0; 1 if the job is unknown, or the hosts or Slurm do not answer.\n",
+          "Exit code: 0; 1 if Slurm does not know the job, or the hosts or Slurm do not answer;\n"
+          "2 if no job has this name.\n",
       .operands = Operands::names,
       .groups =
           {{"Options",

@@ -219,13 +219,17 @@ std::optional<RowWord> read_row_word(std::string_view word) {
 
 Result<std::size_t> find_row(const JobSweep& sweep, const std::string& text) {
   if (text.find('=') == std::string::npos) {
-    LOCKSTEP_TRY_ASSIGN(const auto rows, rows::read_row_set(text, sweep.table.rows.size()));
-    if (rows.size() != 1)
-      return fail(Errc::invalid_input, fmt::format("'{}' names several rows", printable(text, 60)));
-    if (!std::binary_search(sweep.rows.begin(), sweep.rows.end(), rows.front()))
-      return fail(Errc::invalid_input, fmt::format("row {} was not submitted", rows.front()),
+    constexpr const char* kForm = "name one, as 12 or lr=1e-3,seed=2";
+    const auto rows = rows::read_row_set(text, sweep.table.rows.size());
+    if (!rows)
+      return fail(rows.error().code, rows.error().message, rows.error().hint.empty() ? "" : kForm);
+    if (rows->size() != 1)
+      return fail(Errc::invalid_input, fmt::format("'{}' names several rows", printable(text, 60)),
+                  kForm);
+    if (!std::binary_search(sweep.rows.begin(), sweep.rows.end(), rows->front()))
+      return fail(Errc::invalid_input, fmt::format("row {} was not submitted", rows->front()),
                   "--sweep-only left it out");
-    return rows.front();
+    return rows->front();
   }
   LOCKSTEP_TRY_ASSIGN(const auto wanted, rows::wanted_values(text));
   std::vector<std::size_t> found;

@@ -94,6 +94,8 @@ TEST(RowWords, ARowThatWasLeftOutHasNoOutput) {
   sweep->rows = {0, 2};
   EXPECT_EQ(find_row(*sweep, "2"), 2U);
   EXPECT_EQ(find_row(*sweep, "1").error().message, "row 1 was not submitted");
+  for (const char* text : {"", "-1", "lr", "0,2"})
+    EXPECT_EQ(find_row(*sweep, text).error().hint, "name one, as 12 or lr=1e-3,seed=2") << text;
 }
 
 TEST(ExplainedRows, FailuresAreGroupedByTheirLastLine) {

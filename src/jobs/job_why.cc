@@ -227,6 +227,10 @@ Explanation explain_job(const KnownJob& job, const JobStatus& status, const nloh
 Result<Explanation> explain_report(std::string_view text) {
   const nlohmann::json report = codec::parse_json(text, {.bytes = kMostReport});
   const std::string outcome = codec::text_member(report, "outcome");
+  if (report.is_object() && report.contains("rows") && report.contains("not begun"))
+    return fail(Errc::invalid_input,
+                "this is the report of a sweep: the report of a failed row N is beside it, in "
+                "FILE.rows/N.json");
   if (!report.is_object() || !report.contains("schema") || outcome.empty())
     return fail(Errc::corrupt, "not a report of lockstep run --report");
   JobStatus status{.state = JobState::failed};

@@ -90,6 +90,11 @@ TEST(JobWhy, AReportSaysWhereTheRanksWere) {
   EXPECT_EQ(said->json["others"].size(), 2U);
   for (const char* text : {"", "[]", "{}", "{\"schema\":2}", "{\"schema\":2,\"outcome\":7}", "x"})
     EXPECT_FALSE(explain_report(text)) << text;
+  EXPECT_EQ(explain_report(R"({"code":1,"done":0,"failed":1,"lost":0,"not begun":0,"rows":[]})")
+                .error()
+                .message,
+            "this is the report of a sweep: the report of a failed row N is beside it, in "
+            "FILE.rows/N.json");
   for (const char* text : {"{\"schema\":2,\"outcome\":\"\",\"events\":7}",
                            "{\"schema\":2,\"outcome\":\"x\",\"events\":[7],\"others\":[7,\"a\"]}",
                            "{\"schema\":2,\"outcome\":\"x\",\"events\":[{\"event\":\"hung\","

@@ -192,6 +192,9 @@ std::string last_line_of(const nlohmann::json& report, int code) {
       for (auto line = lines.rbegin(); line != lines.rend(); ++line)
         if (!strip(*line).empty()) return printable(strip(*line), kMostLast);
     }
+    // The row's code is 1 then, whatever the worker's is.
+    if (const auto own = codec::integer_member(cause, "exit_code"); own > 0)
+      return fmt::format("a worker ended with exit code {}", own);
   }
   return fmt::format("exit code {}", code);
 }

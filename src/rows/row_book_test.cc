@@ -117,6 +117,8 @@ TEST(LastLine, TakesTheCauseOfAReport) {
   EXPECT_EQ(line(tail), "Error: x");
   const char* message = R"j({"root_cause":{"message":"Signal 9 (SIGKILL)","stderr_tail":["x"]}})j";
   EXPECT_EQ(line(message), "Signal 9 (SIGKILL)");
+  const char* silent = R"({"root_cause":{"message":"","stderr_tail":[],"exit_code":3}})";
+  EXPECT_EQ(line(silent), "a worker ended with exit code 3");
   EXPECT_EQ(line(R"({"root_cause":null})"), "exit code 9");
   EXPECT_EQ(line("x"), "exit code 9");
 }
