@@ -106,7 +106,7 @@ void EndOfJob::carry_out(const Conclusion::Action& action) {
       return leave();
     case Act::say_staying:
       return log::warning(
-          "waiting up to {} s for the other nodes to hear that the job has ended here",
+          "waiting up to {} s for the other nodes to leave: the job has ended on this node",
           std::chrono::ceil<std::chrono::seconds>(action.time).count());
     case Act::close:
       return close();

@@ -246,6 +246,15 @@ def test_a_host_out_of_patience_stays(job, go):
     ends(host, guest)
 
 
+def test_a_host_that_leaves_before_the_others_says_so(job, go):
+    host = job.node(0, "--exit-barrier-timeout", 0, settings="close_timeout=1")
+    guest = job.node(1, actions=(SHOW, f"wait={go}"))
+    ended = host.wait(20)
+    assert ended.rc == 0, str(ended)
+    assert "close_timeout (1 s) is over: this node hosts the rendezvous no longer for " in ended.err, str(ended)
+    assert guest.wait(30).rc == 1
+
+
 def test_the_exit_barrier_names_those_who_are_not_there(job, go):
     guest = job.node(0, nnodes="3", actions=(SHOW, f"wait={go}")), job.node(1, nnodes="3", actions=(SHOW, f"wait={go}"))
     done = job.node(2, nnodes="3")

@@ -1,6 +1,8 @@
 // Decides which node hosts the hub, and adds the host's tasks to the member's.
 #include "rendezvous/hub/hub_backend.h"
 
+#include "base/log.h"
+#include "base/text.h"
 #include "host/port_owner.h"
 #include "rendezvous/hub/hub_auth.h"
 
@@ -238,7 +240,14 @@ void HubBackend::wait_for_guests(const Done<void>& done) {
   if (!server_) return done({});
   endpoint_call_.reset();
   left_done_ = done;
-  timer_.start(settings_.close_timeout, [this] { end_hosting(); });
+  timer_.start(settings_.close_timeout, [this] {
+    const std::string left =
+        server_ && !server_->coordinator().over() ? server_->coordinator().present() : "";
+    if (!left.empty())
+      log::warning("close_timeout ({} s) is over: this node hosts the rendezvous no longer for {}",
+                   settings_.close_timeout.count() / 1000, printable(left));
+    end_hosting();
+  });
   // In the next turn: the server calls here, and must not be destroyed meanwhile.
   server_->when_empty([this] { timer_.start({}, [this] { end_hosting(); }); });
 }
