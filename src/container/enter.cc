@@ -320,7 +320,8 @@ Result<int> enter(const Plan& plan, const Chosen& chosen, const Words& words) {
     stopped_by = signal;
     child->signal_group(SIGKILL);
   });
-  // A killed runtime leaves the process that mounts, and the job. One that has ended, nothing.
+  // A killed runtime leaves the job and the process that mounts the image. A runtime that has ended
+  // by itself leaves nothing.
   if (chosen.runtime->mounts_by_process)
     (void)proc::sweep_descendants({inherited.begin(), inherited.end()}, kSweepLimit);
   if (clean(folder, tether)) return code_of_job(fifo.get(), chosen, exit);

@@ -17,7 +17,7 @@ Explanation explain_row(const KnownJob& job, const nlohmann::ordered_json& row,
                         const std::vector<nlohmann::json>& reports);
 
 // Asks for the row, for the reports of a failed row, and for what the ranks of a running row do.
-// row: of the job's sweep. unavailable: nobody who answers knows the rows.
+// row: of the job's sweep. unavailable: no host that answers knows the rows.
 Result<Explanation> why_row(Job& job, std::size_t row);
 
 }  // namespace lockstep::jobs

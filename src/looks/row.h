@@ -27,7 +27,7 @@ inline constexpr std::array<std::string_view, 7> kRankStateWords = {
 struct RankRow {
   int rank = 0;
   std::string node = {};
-  pid_t pid = 0;           // 0: of another node, or ended. What the rank uses is not known
+  pid_t pid = 0;           // 0: the rank is elsewhere or has ended: no figures
   std::string state = {};  // a word of kRankStateWords
   std::string doing = {};  // "all_reduce", "data loader"; "": the script's own code
   std::string where = {};  // "step, train.py:88"; "": no readable stack

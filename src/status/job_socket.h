@@ -32,7 +32,7 @@ struct JobSocketName {
 std::string print_socket_name(const JobSocketName& name);
 std::optional<JobSocketName> parse_socket_name(std::string_view text);
 
-// Whose agents a word names: those of a job ("9f3a2b1c"), or of a row of a sweep ("9f3a2b1c[12]").
+// The agents of a job ("9f3a2b1c"), or of a row of a sweep ("9f3a2b1c[12]").
 struct AgentsWord {
   std::string job;
   std::string variable;  // NAME=VALUE, which the agent's environment must have; empty: any agent

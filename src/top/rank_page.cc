@@ -42,7 +42,7 @@ std::string output_words(const looks::RankRow& row) {
 }  // namespace
 
 std::vector<std::string> rank_page(const looks::RankRow& row, const std::string& threads) {
-  // A rank of another node, or one that has ended.
+  // The rank is on another node, or has ended.
   if (row.pid == 0)
     return {fmt::format("rank {} on {}: {}", row.rank, row.node, row.state),
             fmt::format("  does    {}", where_text(row)),

@@ -53,7 +53,7 @@ TEST(Line, TheFirstWaitsUntilTheNextMustHaveCome) {
   EXPECT_GE(waits, elsewhere);
 }
 
-// The others stay there until it closes, so most nodes come together there.
+// The others stay in its hub until that hub closes, so most nodes come together there.
 TEST(Line, TheFirstOfTheLineIsTheMeetingPlace) {
   const Charter five = charter({0, 1, 2, 3, 4}, 0);
   for (const std::uint32_t own : {1U, 2U, 3U, 4U}) {
